@@ -338,6 +338,12 @@ def _bring_in() -> None:
         import_module(module)
 
 
+def dependency_from(fields: Mapping[str, Any]) -> Dependency:
+    """A dependency of any kind from its JSON, as changes of the log have it."""
+    dependency: Dependency = entries()[fields["kind"]].dependency.from_dict(fields)
+    return dependency
+
+
 def class_of(kind: str) -> TableClass[Any]:
     cls: TableClass[Any] = entries()[kind].dependency_class
     return cls

@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 
 from holdfast.core.cover.stability import Stability
 from holdfast.core.rows.writer import Writer
+from holdfast.core.words.asking import form_of, identity_in
 from holdfast.core.words.change import DependencyChange, Pin
 from holdfast.core.words.column_rule import ColumnRule
-from holdfast.core.words.condition import Condition, is_condition
+from holdfast.core.words.condition import Condition
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
-from holdfast.core.words.notation import ARROW, parse_fd
+from holdfast.core.words.notation import parse_fd, parse_inclusion, parse_key
 from holdfast.core.words.predicate import Dc
-from holdfast.core.words.row_rule import RowRule, is_row_rule
-from holdfast.errors import UsageError
+from holdfast.core.words.row_rule import RowRule
+from holdfast.errors import UsageError, shorten
 from holdfast.kind import ClassReader, Entry, Explained, Query, Step, entries, keys_of, muted_set, register
 
 if TYPE_CHECKING:
@@ -254,20 +255,59 @@ class Readers:
             return self.inds, (Side(table, columns), referenced)
         if not isinstance(question, str):
             return self.keys, (table, question)
-        version, state = self._tables.current(table)
-        names = state.schema.names
-        elsewhere = self.reader_of(table, question)
-        if elsewhere is not None:
-            return elsewhere, (table, question)
-        if question in names:
+        if question in self._tables.state(table).schema.names and self.reader_of(table, question) is None:
             return self.keys, (table, [question])
-        if is_condition(question):
-            return self.checks, (table, question)
-        if not is_row_rule(question):
-            return self.dcs, (table, question)
-        if ARROW in question:
-            return self.fds, (table, *parse_fd(question, names, table=table, version=version))
-        return self.row_rules, (table, question)
+        return self.read(table, question)
+
+    def read(self, table: str, text: str) -> tuple[Any, tuple[Any, ...]]:
+        """(reader, arguments) of a text that is no column's name; see `core/words/asking.py`."""
+        version, state = self._tables.current(table)
+        form = form_of(text)
+        if form == "json":
+            return self._identified(state, text)
+        if form == "key":
+            return self.keys, (table, parse_key(text))
+        if form == "inclusion":
+            return self.inds, parse_inclusion(text) or ()
+        elsewhere = self.reader_of(table, text)
+        if elsewhere is not None:
+            return elsewhere, (table, text)
+        if form == "fd":
+            return self.fds, (table, *parse_fd(text, state.schema.names, table=table, version=version))
+        readers = {"condition": self.checks, "rule": self.dcs, "row": self.row_rules}
+        return readers[form], (table, text)
+
+    def _identified(self, state: TableState, text: str) -> tuple[Any, tuple[Any, ...]]:
+        """(reader, arguments) of a dependency whose identity is written as JSON."""
+        fields, table = identity_in(text) or {}, state.table
+        entry = entries().get(str(fields.get("kind")))
+        try:
+            if entry is None or entry.dependency is None:
+                raise ValueError(
+                    f"its kind is none of {', '.join(k for k, e in entries().items() if e.dependency)}"
+                )
+            named = entry.dependency.from_dict({"table": table, **fields})
+            columns: tuple[Any, ...] = (named.table, *named.columns)
+            columns += (named.referenced.table, *named.referenced.columns) if isinstance(named, Ind) else ()
+            if not all(isinstance(name, str) for name in (*columns, named.name)):
+                raise ValueError("names are texts")
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise UsageError(
+                f"{shorten(text)} names no dependency: {shorten(str(error), 120)[1:-1]}."
+            ) from None
+        match named:
+            case Ucc():
+                return self.keys, (table, named.columns)
+            case Fd():
+                return self.fds, (table, named.lhs, named.rhs)
+            case Ind():
+                return self.inds, (named.dependent, named.referenced)
+            case Dc():
+                return self.dcs, (table, named.formula)
+            case RowRule():
+                return self.row_rules, (table, named.formula)
+        reader = self.reader_of(table, named.name)
+        return self.checks if reader is None else reader, (table, named.name)
 
     def violating(
         self, reader: Any, asked: tuple[Any, ...], limit: int | None, *, as_pairs: bool = False

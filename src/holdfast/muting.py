@@ -20,6 +20,7 @@ from holdfast.core.rows.writer import Writer
 from holdfast.core.store.ledger_rows import SHARED, CommitRow
 from holdfast.core.words.condition import Condition, columns_of, formula_of, read_condition
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
+from holdfast.core.words.notation import inclusion_text
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.reliance import Muted, one_line
 from holdfast.core.words.row_rule import parse_row_rule
@@ -107,8 +108,11 @@ def dependency_asked(readers: Readers, reader: Any, asked: tuple[Any, ...]) -> D
 
 def _inclusion(readers: Readers, dependent: Side, referenced: Side) -> Ind:
     """An inclusion, its columns in the order of the dependent table's schema."""
-    if len(dependent.columns) != len(referenced.columns):
-        raise UsageError(f"{dependent} and {referenced} have different numbers of columns.")
+    if len(dependent.columns) != len(referenced.columns) or not dependent.columns:
+        raise UsageError(
+            f"{inclusion_text(dependent, referenced)} has {len(dependent.columns)} columns on its left side "
+            f"and {len(referenced.columns)} on its right one; give as many on each, at least one."
+        )
     for side in (dependent, referenced):
         for column in side.columns:
             readers.inds.column_id(Side(side.table, (column,)), None)

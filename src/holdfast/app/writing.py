@@ -89,14 +89,24 @@ def write_table(output: Path, schema: pa.Schema, batches: Iterable[pa.Table]) ->
             for batch in batches:
                 parquet.write_table(batch)
         return
+    with written_to(output) as file:
+        for piece in csv_pieces(schema, batches):
+            file.write(piece)
+
+
+def csv_pieces(schema: pa.Schema, batches: Iterable[pa.Table]) -> Iterator[str]:
+    """Tables one behind the other as CSV, with one head.
+
+    Values are as they are, so that what reads the file gets what was there: a spreadsheet may take a text
+    that begins with `=` for a formula.
+    """
     import pyarrow as pa
     from pyarrow.csv import WriteOptions, write_csv
 
-    with written_to(output) as file:
-        for i, batch in enumerate(chain([schema.empty_table()], batches)):
-            sink = pa.BufferOutputStream()
-            write_csv(_as_texts(batch), sink, WriteOptions(include_header=i == 0))
-            file.write(bytes(sink.getvalue()).decode("utf-8", "backslashreplace"))
+    for i, batch in enumerate(chain([schema.empty_table()], batches)):
+        sink = pa.BufferOutputStream()
+        write_csv(_as_texts(batch), sink, WriteOptions(include_header=i == 0))
+        yield bytes(sink.getvalue()).decode("utf-8", "backslashreplace")
 
 
 def _as_texts(rows: pa.Table) -> pa.Table:

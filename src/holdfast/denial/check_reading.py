@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.core.cover.history import Past
+from holdfast.core.cover.history import Life, Past
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
@@ -47,8 +47,7 @@ class CheckReader:
             [(n, row_ids)] = violations(relation, [condition.formula], limit=EXCEPTIONS_SHOWN)
             rows = shown_rows(relation, row_ids.tolist())
         since, formula = None, condition.formula
-        pinned = _verdicts(state.to_dict())
-        if pinned is not None and formula in pinned[1]:
+        if formula in _verdicts(state.to_dict())[1]:
             # Before it was pinned nobody looked: the spell begins then at the earliest.
             since, _ = self._past.spell(table, version, lambda then: then.get(formula, n > 0), now=n == 0)
         reason = f"{plural(n, 'row')} of {state.n_rows:,} violate{'s' if n == 1 else ''} it"
@@ -56,6 +55,13 @@ class CheckReader:
         return Explanation(
             measured, version, n == 0, since, reason if n else "no row violates it", tuple(rows)
         )
+
+    def life(self, table: str, text: str) -> Life:
+        """When a condition held and when not, as far as it was pinned; nothing if it is not now."""
+        version, state, condition = self._read(table, text)
+        if condition.formula not in _verdicts(state.to_dict())[1]:
+            return ()
+        return self._past.life(table, version, lambda then: then.get(condition.formula))
 
     def violations(self, table: str, text: str, *, limit: int | None = None) -> ViolatingRows:
         """The rows that violate a condition, oldest first: all of them go if it is to hold. One job."""
@@ -75,9 +81,7 @@ class CheckReader:
         return version, state, Condition(table, formula_of(node), columns_of(node))
 
 
-def _verdicts(fields: Mapping[str, Any]) -> tuple[FileRef, Verdicts] | None:
+def _verdicts(fields: Mapping[str, Any]) -> tuple[FileRef, Verdicts]:
     """What a state says of its conditions; it has no file, so its text stands for one."""
-    if not fields.get("checks"):
-        return None
-    verdicts = {check["formula"]: check["n_violations"] == 0 for check in fields["checks"]}
+    verdicts = {check["formula"]: check["n_violations"] == 0 for check in fields.get("checks") or ()}
     return FileRef(json.dumps(verdicts), 0, ""), verdicts

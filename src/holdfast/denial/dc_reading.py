@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.history import Past
+from holdfast.core.cover.history import Life, Past
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
@@ -180,6 +180,25 @@ class DcReader:
             )
         minimal = any(same_rule(d.predicates, predicates) for d in implied_by)
         return DcExplanation(table, dc, base, holds, n_violations, pairs, minimal, implied_by, since, pinned)
+
+    def life(self, table: str, text: str) -> Life:
+        """When a rule about two rows held and when not, since the table was tracked; nothing of a rule with
+        predicates that are not kept."""
+        from holdfast.denial import written_rules
+
+        base, state = self._tables.current(table)
+        ref = self.needed(state)
+        predicates = written_rules.read_rule(text, state.schema, table, base)
+        if not all(p in ref.space for p in predicates):
+            return ()
+        always = holds_always(predicates)
+
+        def holds(then: DcRef) -> bool | None:
+            if always or len(self._generals(then, predicates)):
+                return True
+            return None if 0 < then.max_predicates < _n_groups(predicates) else False
+
+        return self._past.life(table, base, holds)
 
     def violations(
         self, table: str, text: str, *, limit: int | None = None, as_pairs: bool = False

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.history import Past
+from holdfast.core.cover.history import Life, Past
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
@@ -49,45 +49,29 @@ class RowRuleReader:
         from holdfast.core.cover.news import plain_rows
         from holdfast.denial.row_counting import exceptions
 
-        base, state = self._tables.current(table)
-        rule = parse_row_rule(text, state.schema, table=table, version=base)
-        file = row_file(state)
-        if file is None:
-            raise UsageError(
-                f"row rules of table {table!r} are not tracked (kinds: {', '.join(state.kinds)}). Track it "
-                "with --kinds row, or dc."
-            )
-        now = measured(load(self._tables.root, file), state.schema, rule)
-        if now is None:
-            raise UsageError(
-                f"the columns of {rule.formula} do not take part in the row rules of table {table!r}: they "
-                "cannot be compared, or were left out when it was tracked."
-            )
+        base, state, now = self._measured(table, text)
         shown: tuple[WitnessRow, ...] = ()
         if now.n_exceptions:
             with self._tables.opened(state) as relation:
-                ids = exceptions(relation, rule, EXCEPTIONS_SHOWN)
+                ids = exceptions(relation, now, EXCEPTIONS_SHOWN)
                 values = plain_rows(relation.fetch(ids))
             shown = tuple(WitnessRow(int(i), v) for i, v in zip(ids.tolist(), values, strict=True))
         holds = now.n_exceptions == 0
-
-        def held(earlier: FileRef) -> bool:
-            return self._held(state, earlier, rule)
-
-        since, _ = self._past.spell(table, base, held, now=holds)
+        since, _ = self._past.spell(table, base, self._held(now, state), now=holds)
         return RowExplanation(now, base, holds, shown, since)
+
+    def life(self, table: str, text: str) -> Life:
+        """When a rule about each row held and when not, since the table was tracked."""
+        base, state, now = self._measured(table, text)
+        return self._past.life(table, base, self._held(now, state))
 
     def since(self, state: TableState, rules: Sequence[RowRule], until: int) -> I64:
         """Since which version each of some rules, which hold at one, has held: int64[n]."""
 
         def holds(earlier: FileRef, numbers: I64) -> NDArray[np.bool_]:
-            return np.array([self._held(state, earlier, rules[i]) for i in numbers])
+            return np.array([self._held(rules[i], state)(earlier) for i in numbers])
 
         return self._past.since(state.table, len(rules), until, holds)
-
-    def _held(self, state: TableState, earlier: FileRef, rule: RowRule) -> bool:
-        then = measured(load(self._tables.root, earlier), state.schema, rule)
-        return then is not None and then.n_exceptions == 0
 
     def facts(self, version: int, state: TableState) -> RowFacts:
         """The rules that hold at a version, the newest, with what chance would make of them."""
@@ -137,6 +121,33 @@ class RowRuleReader:
         rule = replace(rule, error=n / max(1, state.n_rows), n_exceptions=n)
         said = {"remove": np.ones(len(listed), dtype=np.bool_)}
         return ViolatingRows(rule, base, state.n_rows, n, Removal(n, n), relation, listed, said)
+
+    def _measured(self, table: str, text: str) -> tuple[int, TableState, RowRule]:
+        """(version, state, the rule as it is now), or the error that it is not kept."""
+        base, state = self._tables.current(table)
+        rule = parse_row_rule(text, state.schema, table=table, version=base)
+        file = row_file(state)
+        if file is None:
+            raise UsageError(
+                f"row rules of table {table!r} are not tracked (kinds: {', '.join(state.kinds)}). Track it "
+                "with --kinds row, or dc."
+            )
+        now = measured(load(self._tables.root, file), state.schema, rule)
+        if now is None:
+            raise UsageError(
+                f"the columns of {rule.formula} do not take part in the row rules of table {table!r}: they "
+                "cannot be compared, or were left out when it was tracked."
+            )
+        return base, state, now
+
+    def _held(self, rule: RowRule, state: TableState) -> Callable[[FileRef], bool]:
+        """Whether the rule held, by what was counted then."""
+
+        def held(file: FileRef) -> bool:
+            then = measured(load(self._tables.root, file), state.schema, rule)
+            return then is not None and then.n_exceptions == 0
+
+        return held
 
 
 def _numbers(rules: Sequence[RowRule], schema: Schema) -> tuple[I64, I64]:

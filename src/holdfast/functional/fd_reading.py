@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.history import Past
+from holdfast.core.cover.history import Life, Past
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
@@ -160,6 +160,21 @@ class FdReader:
             groups=measured.groups,
             max_lhs=ref.max_lhs or None,
         )
+
+    def life(self, table: str, lhs: Sequence[str], rhs: str) -> Life:
+        """When `lhs -> rhs` held and when not, since the table was tracked."""
+        base, state = self._tables.current(table)
+        self.needed(state)
+        positions = self._tables.positions(state, base, lhs)
+        [column] = self._tables.positions(state, base, [rhs])
+        mask = columns_mask(positions, words_for(len(state.schema)))
+
+        def holds(ref: FdRef) -> bool | None:
+            if column in positions or inside(*self._cover(ref, state), mask, column).any():
+                return True
+            return None if 0 < ref.max_lhs < len(positions) else False  # a cover with a bound is silent
+
+        return self._past.life(table, base, holds)
 
     def violations(
         self, table: str, lhs: Sequence[str], rhs: str, *, limit: int | None = None

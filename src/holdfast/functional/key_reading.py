@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.history import WEIGHED, Past
+from holdfast.core.cover.history import WEIGHED, Life, Past
 from holdfast.core.cover.stability import Stability
 from holdfast.core.rows.table_state import TableState, read_masks
 from holdfast.core.rows.tables import Tables
@@ -173,6 +173,19 @@ class KeyReader:
         base, state = self._tables.current(table)
         positions = self._tables.positions(state, base, columns)
         return key_violations(self._tables.rows(state), table, base, positions, limit)
+
+    def life(self, table: str, columns: Sequence[str]) -> Life:
+        """When a combination was unique and when not, since the table was tracked."""
+        base, state = self._tables.current(table)
+        self.needed(state)
+        positions = self._tables.positions(state, base, columns)
+
+        def unique(ref: KeyRef) -> bool | None:
+            if _inside(self._cover(ref, state), positions).any():
+                return True
+            return None if 0 < ref.max_columns < len(positions) else False  # a cover with a bound is silent
+
+        return self._past.life(table, base, unique)
 
     def inside(self, state: TableState, positions: Sequence[int]) -> list[Ucc]:
         """The minimal keys among some columns."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.cover.history import Life, Past
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
@@ -19,7 +21,7 @@ from holdfast.core.words.dependency import Ind, Side
 from holdfast.core.words.display import SelfExplaining
 from holdfast.core.words.options import check_share
 from holdfast.errors import UnknownColumnError, UsageError, listing
-from holdfast.inclusions.composite_state import Composites, read_composites, stopped_texts
+from holdfast.inclusions.composite_state import Composite, Composites, read_composites, stopped_texts
 from holdfast.inclusions.generator import GeneratorState, ValueTable
 from holdfast.inclusions.pair_counts import PairCounts, pair_ids
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from holdfast.inclusions.links.scored import Linkage
 
 VALUES_SHOWN = 4
+# Verdicts about past versions that are remembered.
+MAX_HELD = 10_000
 # What almost holds, as `links` sees it: so much of the values is missing, or a single one that is no more
 # than this share of them.
 ALMOST = 0.05
@@ -72,6 +76,9 @@ class IndReader:
         self._tables, self._keys_of = tables, keys_of
         self._wide: tuple[FileRef | None, Composites] = (None, Composites.empty())
         self._pairs: tuple[tuple[Any, ...], PairCounts] = ((), PairCounts.empty())
+        # The workspace's state begins with its first table, and never anew.
+        self._past: Past[Mapping[str, Any]] = Past(tables, _cover_of, begins="")
+        self._held: dict[tuple[str, Side, Side], bool | None] = {}
 
     def listed(
         self,
@@ -258,6 +265,25 @@ class IndReader:
             dependent, referenced, at or 0, ind, ind.missing_values == 0, since, missing, turned
         )
 
+    def life(self, dependent: Side, referenced: Side) -> Life:
+        """When an inclusion held and when not, since both tables were tracked; of several columns as far as
+        it was looked at. Cost: the pair counts of each version that changed them, once."""
+        for side in (dependent, referenced):
+            for column in side.columns:
+                self.column_id(Side(side.table, (column,)), None)
+        tracked = self._tracked()
+        since = max(tracked[side.table] for side in (dependent, referenced))
+
+        def holds(fields: Mapping[str, Any]) -> bool | None:
+            place = _cover_text(fields), dependent, referenced
+            if place not in self._held:
+                if len(self._held) >= MAX_HELD:
+                    self._held.clear()
+                self._held[place] = self._held_in(GeneratorState.from_dict(fields), dependent, referenced)
+            return self._held[place]
+
+        return self._past.life(SHARED, self._tables.version, holds, since=since)
+
     def violations(self, dependent: Side, referenced: Side, *, limit: int | None = None) -> ViolatingRows:
         """The rows whose value in one column the other one lacks, oldest first; a missing value is a group.
 
@@ -300,6 +326,30 @@ class IndReader:
         return np.maximum(np.array(first, dtype=np.int64), last)
 
     # -- inside -------------------------------------------------------------------------------
+
+    def _held_in(self, state: GeneratorState, dependent: Side, referenced: Side) -> bool | None:
+        """Whether an inclusion held at a version; None where that is not known."""
+        from holdfast.inclusions.ind_list import inds_of
+
+        ids: list[list[int]] = []
+        for side in (dependent, referenced):
+            table = state.table(side.table)
+            if table is None or not set(side.columns) <= set(table.columns):
+                return None
+            ids.append([table.first + table.columns.index(column) for column in side.columns])
+        wanted = pair_ids(*(np.array(side) for side in ids))
+        pairs = PairCounts.load(self._tables.root, state.pairs)
+        if any(ind.missing_values for ind in inds_of(state, pairs, wanted)):
+            return False
+        if len(dependent.columns) == 1:
+            return True
+        composites = read_composites(self._tables.root, state.composites)
+        order = np.argsort(ids[0]).tolist()  # of the schema
+        left, right = (Side(s.table, tuple(s.columns[i] for i in order)) for s in (dependent, referenced))
+        node = Composite(left, right)
+        if node in composites.valid:
+            return True
+        return False if node in composites.refuted else None
 
     def _column_ids(self, dependent: Side, referenced: Side, at: int | None) -> tuple[int, int]:
         left, right = (self.column_id(side, at) for side in (dependent, referenced))
@@ -374,3 +424,12 @@ class IndReader:
         return changed[-1], next(
             c for c in self._tables.ledger.commits() if c.version == changed[-1] and c.table != SHARED
         )
+
+
+def _cover_of(fields: Mapping[str, Any]) -> tuple[FileRef, Mapping[str, Any]]:
+    """What says which inclusions hold is several files, so their names stand for one."""
+    return FileRef(_cover_text(fields), 0, ""), fields
+
+
+def _cover_text(fields: Mapping[str, Any]) -> str:
+    return json.dumps([fields[name] for name in ("tables", "pairs", "composites")])

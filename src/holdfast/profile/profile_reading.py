@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from holdfast.core.cover.history import Past
+from holdfast.core.cover.history import Life, Past, life_of
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
@@ -185,11 +186,7 @@ class ProfileReader:
         rule = self._rule(state, question)
         assert rule is not None  # it `reads` the question
 
-        def held(cover: FileRef) -> bool:
-            columns = read_profiles(self._tables.root, cover)
-            return any(r.formula == rule.formula for column in columns for r in column.rules)
-
-        since, _ = self._past.spell(table, version, held, now=True)
+        since, _ = self._past.spell(table, version, partial(self._listed_in, rule.formula), now=True)
         return Explanation(rule, version, True, since, rule.reason)
 
     def since(self, state: TableState, rules: Sequence[ColumnRule], until: int) -> NDArray[np.int64]:
@@ -201,6 +198,29 @@ class ProfileReader:
             return np.array([rules[i].formula in kept for i in numbers])
 
         return self._past.since(state.table, len(rules), until, holds)
+
+    def life(self, table: str, question: str) -> Life:
+        """When a condition held and when not, as far as it was listed since the table was tracked.
+
+        One that is not listed any more broke or is implied by another one, which the log says; whether it
+        held before it was listed nobody knows.
+        """
+        version, state = self._tables.current(table)
+        if profile_ref(state) is None:
+            return ()
+        formula = formula_of(read_condition(question, state.schema, table=table, version=version))
+        events = {
+            change.version: change.change == "implied"
+            for change in self._tables.ledger.changes(table, until=version, kind=ColumnRule.kind)
+            if change.dependency["formula"] == formula and change.change in ("broke", "implied")
+        }
+        holds: bool | None = None
+        verdicts: list[tuple[int, bool | None]] = []
+        for run in self._past.runs(table, version):
+            holds = True if self._listed_in(formula, run.ref) else events.get(run.first, holds)
+            verdicts.append((run.first, holds))
+        life = life_of(verdicts)
+        return life if any(stretch.holds is not None for stretch in life) else ()
 
     def violations(self, table: str, question: str, *, limit: int | None = None) -> ViolatingRows:
         """The rows that violate a rule that is listed: none."""
@@ -215,6 +235,10 @@ class ProfileReader:
         return ViolatingRows(
             rule, version, state.n_rows, 0, Removal(0, 0), relation, none, {"remove": none.astype(np.bool_)}
         )
+
+    def _listed_in(self, formula: str, cover: FileRef) -> bool:
+        columns = read_profiles(self._tables.root, cover)
+        return any(rule.formula == formula for column in columns for rule in column.rules)
 
     def _rule(self, state: TableState, question: str) -> ColumnRule | None:
         """The rule that a question is about; None if it is none that is listed."""

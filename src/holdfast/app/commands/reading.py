@@ -17,6 +17,7 @@ from holdfast.app.report.log import print_log
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rules import print_explained, print_indexes, print_predicates
 from holdfast.app.report.texts import not_kept_text
+from holdfast.core.words.asking import WHOLE, form_of
 from holdfast.core.words.condition import is_condition
 from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.row_rule import is_row_rule
@@ -139,7 +140,7 @@ def question_of(
             f"nothing of table {table!r} is asked for: name columns, a functional dependency or a rule, or "
             "give --predicates or --indexes."
         )
-    if len(texts) == 1 and ws.reader_of(table, texts[0]) is not None:
+    if len(texts) == 1 and (form_of(texts[0]) in WHOLE or ws.reader_of(table, texts[0]) is not None):
         return ws.asked(table, texts[0], None)
     rules = [text for text in texts if options.is_rule(text, names)]
     rule = _only(texts, "rule", "not(t.zip = s.zip)") if rules else None

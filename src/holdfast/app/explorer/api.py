@@ -12,14 +12,16 @@ Lists are bounded wherever a workspace's are not: no answer is larger than a bro
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from holdfast.app.explorer.dependency_answers import DependencyAnswers
 from holdfast.app.explorer.lake_answers import LakeAnswers
 from holdfast.app.explorer.map_answers import MapAnswers
 from holdfast.app.explorer.newest import Newest
 from holdfast.app.explorer.relying_answers import RelyingAnswers
-from holdfast.app.explorer.routes import NotFoundError, ReadOnlyError, Route
+from holdfast.app.explorer.routes import Download, NotFoundError, ReadOnlyError, Route
 from holdfast.app.explorer.table_answers import TableAnswers
 from holdfast.app.explorer.tracked_answers import TrackedAnswers
 from holdfast.errors import WorkspaceError, shorten
@@ -28,7 +30,7 @@ from holdfast.kind import entries, kinds
 if TYPE_CHECKING:
     from holdfast.workspace import Workspace
 
-PARTS = (LakeAnswers, TrackedAnswers, MapAnswers, TableAnswers, RelyingAnswers)
+PARTS = (LakeAnswers, TrackedAnswers, MapAnswers, TableAnswers, DependencyAnswers, RelyingAnswers)
 READ_ONLY = "this page only reads: start it with 'holdfast explore --write' to pin and mute from it."
 
 
@@ -47,8 +49,9 @@ class Explorer:
             if isinstance(made, RelyingAnswers):
                 self._actions.update(made.actions())
 
-    def answer(self, path: str, fields: Mapping[str, str]) -> dict[str, Any]:
-        """What a route answers, from the newest version; `fields` are the parameters as texts."""
+    def answer(self, path: str, fields: Mapping[str, str]) -> Any:
+        """What a route answers, a dict or a `Download`, from the newest version; `fields` are the parameters
+        as texts."""
         route = self._routes.get(path)
         if route is None:
             raise NotFoundError(f"there is nothing at api/{shorten(path)[1:-1]}.")
@@ -56,12 +59,24 @@ class Explorer:
         with self._lock:
             self._newest.refresh()
             try:
-                return route.method(**parameters)
+                answer = route.method(**parameters)
             except WorkspaceError:
                 # Another process may have committed, and removed files, since we looked.
                 if not self._newest.refresh():
                     raise
-                return route.method(**parameters)
+                answer = route.method(**parameters)
+        if isinstance(answer, Download):
+            return replace(answer, pieces=self._one_by_one(answer.pieces))
+        return answer
+
+    def _one_by_one(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """Other questions are answered between two pieces."""
+        while True:
+            with self._lock:
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            yield piece
 
     def changes(self, path: str) -> bool:
         """Whether a route changes something."""
@@ -75,7 +90,7 @@ class Explorer:
         parameters = route.read(fields)
         with self._lock:
             self._newest.refresh()
-            done = route.method(**parameters)
+            done: Any = route.method(**parameters)
             self._newest.refresh()
         return {**done, "version": self._newest.version}
 

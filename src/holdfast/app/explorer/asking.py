@@ -1,56 +1,43 @@
-"""What an address or a request of the page is about: `ask` names one dependency of a table."""
+"""What an `ask` of an address is about: the reader that knows it, and what to give it."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import holdfast
-from holdfast.core.words.dependency import Ind, Side
-from holdfast.errors import UsageError, shorten
-from holdfast.kind import entries
+from holdfast.core.words.asking import form_of
+from holdfast.core.words.condition import read_condition
+from holdfast.core.words.notation import parse_fd
+from holdfast.core.words.row_rule import parse_row_rule
+from holdfast.core.words.rule_text import located
+from holdfast.core.words.schema import Schema
+from holdfast.errors import HoldfastError
 
 
 def asked(ws: holdfast.Workspace, table: str, ask: str) -> tuple[Any, tuple[Any, ...]]:
-    """(reader, arguments) of an `ask`: what a dependency says as JSON, or its text as lists have it."""
-    if ask.startswith("{"):
-        return _of_fields(ws, table, ask)
-    names = ws.schema(table).names
-    if ask not in names and ask.endswith("]"):
-        left, within, right = ask.partition("] in ")
-        if within:
-            other, _, columns = right[:-1].partition("[")
-            return ws.inds, (Side(table, _listed(left.partition("[")[2])), Side(other, _listed(columns)))
-        if ask.startswith("["):
-            return ws.keys, (table, _listed(ask[1:-1]))
-    return ws.asked(table, ask, None)
+    """(reader, arguments) of what `ask_of` writes, and of what people type.
+
+    A column's name alone asks for it as a key, unless it says something else: `ask_of` does not know the
+    columns of the table, and writes keys in brackets.
+    """
+    schema = ws.schema(table)
+    if ask in schema.names and not _reads(ask, schema):
+        return ws.keys, (table, (ask,))
+    return ws.read(table, ask)
 
 
-def _listed(columns: str) -> tuple[str, ...]:
-    return tuple(filter(None, columns.split(", ")))
-
-
-def _of_fields(ws: holdfast.Workspace, table: str, ask: str) -> tuple[Any, tuple[Any, ...]]:
+def _reads(ask: str, schema: Schema) -> bool:
+    """Whether a text says something of columns that are there."""
     try:
-        fields = json.loads(ask)
-        dependency = entries()[fields["kind"]].dependency.from_dict({"table": table, **fields})
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise UsageError(f"{shorten(ask)} names no dependency of table {table!r}.") from None
-    if dependency.table != table:
-        raise UsageError(f"{dependency.name} is about table {dependency.table!r}, not {table!r}.")
-    match dependency.kind:
-        case "ucc":
-            return ws.keys, (table, dependency.columns)
-        case "fd":
-            return ws.fds, (table, dependency.lhs, dependency.rhs)
-        case "ind":
-            assert isinstance(dependency, Ind)
-            return ws.inds, (dependency.dependent, dependency.referenced)
-        case "dc":
-            return ws.dcs, (table, dependency.name)
-        case "row":
-            return ws.row_rules, (table, dependency.name)
-        case "check" | "profile":
-            return ws.checks, (table, dependency.name)
-        case _:
-            return ws.elsewhere[dependency.kind], (table, dependency.name)
+        match form_of(ask):
+            case "fd":
+                parse_fd(ask, schema.names)
+            case "rule":
+                located(ask, schema.names)
+            case "row":
+                parse_row_rule(ask, schema)
+            case "condition":
+                read_condition(ask, schema)
+    except HoldfastError:
+        return False
+    return True

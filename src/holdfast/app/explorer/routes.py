@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,8 +104,17 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Download:
+    """A file instead of JSON, piece by piece; `name` has letters, digits and signs that a header takes."""
+
+    name: str
+    content_type: str
+    pieces: Iterator[bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
-    method: Callable[..., dict[str, Any]]
+    method: Callable[..., dict[str, Any] | Download]
     parameters: tuple[Whole | Share | Text, ...] = ()
 
     def read(self, fields: Mapping[str, str]) -> dict[str, Any]:

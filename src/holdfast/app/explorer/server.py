@@ -43,7 +43,13 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from holdfast.app.explorer.api import READ_ONLY, Explorer
-from holdfast.app.explorer.routes import ForeignError, NotFoundError, ReadOnlyError, fields_of_body
+from holdfast.app.explorer.routes import (
+    Download,
+    ForeignError,
+    NotFoundError,
+    ReadOnlyError,
+    fields_of_body,
+)
 from holdfast.errors import (
     ConflictError,
     HoldfastError,
@@ -245,8 +251,12 @@ class _Handler(BaseHTTPRequestHandler):
         elif path is None:
             self._let_in()
         elif path != route:
-            status, document = self._document(lambda: self.server.explorer.answer(route, fields_of(query)))
-            self._answer_json(status, document, {VERSION: str(self.server.explorer.version)})
+            status, answer = self._document(lambda: self.server.explorer.answer(route, fields_of(query)))
+            version = {VERSION: str(self.server.explorer.version)}
+            if isinstance(answer, Download):
+                self._send_download(answer, version)
+            else:
+                self._answer_json(status, answer, version)
         else:
             body = self.server.files.get(path or INDEX)
             if body is None:
@@ -271,6 +281,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self.server.explorer.act(route, fields_of_body(self._body()))
 
         status, document = self._document(act)
+        assert isinstance(document, bytes)
         self._answer_json(status, document, {VERSION: str(self.server.explorer.version)})
 
     def _check_origin(self) -> None:
@@ -296,10 +307,11 @@ class _Handler(BaseHTTPRequestHandler):
             raise UsageError("the body is cut short. Nothing was changed.")
         return body
 
-    def _document(self, answer: Callable[[], dict[str, Any]]) -> tuple[HTTPStatus, bytes]:
-        """An answer, or the error, as JSON."""
+    def _document(self, ask: Callable[[], dict[str, Any] | Download]) -> tuple[HTTPStatus, bytes | Download]:
+        """An answer, or the error, as JSON; or the file that it is."""
         try:
-            return HTTPStatus.OK, _json(answer())
+            answer = ask()
+            return HTTPStatus.OK, answer if isinstance(answer, Download) else _json(answer)
         except HoldfastError as error:
             if self.server.debug:
                 traceback.print_exc()
@@ -346,6 +358,30 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(sent)
+
+    def _send_download(self, download: Download, more: dict[str, str]) -> None:
+        """A file of a length that nobody knows yet: its end is told, so one that is cut short is known."""
+        chunked = self.request_version != "HTTP/1.0"
+        self.close_connection = self.close_connection or not chunked
+        self.send_response(HTTPStatus.OK)
+        for name, value in {**HEADERS, **more}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", download.content_type)
+        self.send_header("Content-Disposition", f'attachment; filename="{download.name}"')
+        if chunked:
+            self.send_header("Transfer-Encoding", "chunked")
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        try:
+            for piece in filter(None, download.pieces):
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+            self.wfile.write(b"0\r\n\r\n" if chunked else b"")
+        except Exception:
+            self.close_connection = True  # without its end: the browser says that it failed
+            raise
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What is no request that http.server understands; it would answer with a page of its own."""

@@ -12,9 +12,11 @@ from holdfast.app.explorer.routes import Route, Text
 from holdfast.app.report.log import unmuted
 from holdfast.app.report.texts import dependency_text
 from holdfast.core.store.change_log import LogEntry
+from holdfast.core.words.asking import ask_of
 from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.ranks import Rank
 from holdfast.core.words.sameness import NONE, DependencySet
+from holdfast.kind import dependency_from
 
 MOST_ENTRIES = 200
 MOST_CHANGES = 200  # of one entry of the log
@@ -53,6 +55,7 @@ def dependency_dict(dependency: Dependency, *, with_table: bool = False) -> dict
     """
     fields = dependency.to_dict()
     fields["text"] = dependency_text(fields, with_table=with_table)
+    fields["ask"] = ask_of(dependency)
     if sentence := sentence_of(dependency):
         fields["sentence"] = sentence
     return fields
@@ -65,4 +68,5 @@ def entry_dict(entry: LogEntry, muted: DependencySet = NONE) -> dict[str, Any]:
     fields["n_muted"] = len(entry.changes) - len(changes)
     for change in fields["changes"]:
         change["text"] = dependency_text(change["dependency"], with_table=len(entry.tables) > 1)
+        change["ask"] = ask_of(dependency_from(change["dependency"]))
     return {**fields, "n_changes": len(changes)}

@@ -2,7 +2,8 @@
 
 Covers are kept for every version, and what holds at a version follows from its cover; so a dependency that
 was no longer minimal, because a narrower one appeared, held all the same. Versions between two changes of the
-cover are one *run*, looked at once. A *spell* is a stretch of versions at which a dependency held.
+cover are one *run*, looked at once. A *spell* is a stretch of versions at which a dependency held; all
+stretches in a row, those at which it did not hold among them, are its *life*.
 
 A class says where its cover lies in a state, and whether something follows from a cover; all else is the same
 for all of them.
@@ -10,7 +11,7 @@ for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -51,6 +52,18 @@ class Spell(Coded):
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch(Coded):
+    """Versions of the workspace, without a gap, at which a dependency held, did not, or nobody knows."""
+
+    first: int
+    last: int | None  # None: it lasts
+    holds: bool | None
+
+
+Life = tuple[Stretch, ...]  # oldest first, each of another kind than the one before it
+
+
+@dataclass(frozen=True, slots=True)
 class PastCommit(Generic[Ref]):
     """A commit to a table, as far as the history of its dependencies needs it."""
 
@@ -84,8 +97,9 @@ class Run(Generic[Ref]):
 class Past(Generic[Ref]):
     """The past of one class in all tables; a process reads each commit once."""
 
-    def __init__(self, tables: Tables, cover_of: CoverOf[Ref]) -> None:
-        self._tables, self._cover_of = tables, cover_of
+    def __init__(self, tables: Tables, cover_of: CoverOf[Ref], *, begins: str = "track") -> None:
+        """`begins` is the action with which a table has a new past."""
+        self._tables, self._cover_of, self._begins = tables, cover_of, begins
         self._commits: dict[str, list[PastCommit[Ref]]] = {}  # by table, since it was tracked
         self._newest: dict[str, list[PastCommit[Ref]]] = {}  # of these the newest, where no more are needed
 
@@ -104,7 +118,7 @@ class Past(Generic[Ref]):
             fresh = [c for c in ledger.commits(table) if last < c.version <= until]
         else:
             fresh = ledger.latest(table, until, last, newest)
-        begun = [i for i, c in enumerate(fresh) if c.action == "track"]
+        begun = [i for i, c in enumerate(fresh) if c.action == self._begins]
         if begun:
             past, fresh = [], fresh[begun[-1] :]
         states: Sequence[Mapping[str, Any]] = [c.state or {} for c in fresh]
@@ -182,12 +196,50 @@ class Past(Generic[Ref]):
                 return run.first, next(c for c in commits if c.version == run.first)
         return runs[0].first, None
 
+    def life(self, table: str, until: int, holds: Callable[[Ref], bool | None], *, since: int = 0) -> Life:
+        """When something held and when it did not, from a version on; nothing where there is no cover.
+
+        Cost: `holds` is asked of each run.
+        """
+        runs = [run for run in self.runs(table, until) if run.commits[-1].version >= since]
+        return life_of((max(run.first, since), holds(run.ref)) for run in runs)
+
     def stability(self, table: str, held: I64, base: int, *, newest: int | None = None) -> Stability:
         """What dependencies have outlived that have held for so many versions: these, and changed rows."""
         batches = [c for c in self.commits(table, base, newest=newest) if c.is_batch]
         # The version that brought a dependency is not one that it outlived.
         changed = np.cumsum([0, *(c.n_inserted + c.n_deleted for c in reversed(batches))])
         return Stability(held, changed[np.clip(held - 1, 0, len(changed) - 1)])
+
+
+def life_of(verdicts: Iterable[tuple[int, bool | None]]) -> Life:
+    """A life from what was so from which version on.
+
+    >>> [(s.first, s.last, s.holds) for s in life_of([(1, None), (2, True), (3, True), (5, False)])]
+    [(1, 1, None), (2, 4, True), (5, None, False)]
+    """
+    turns: list[tuple[int, bool | None]] = []
+    for version, holds in verdicts:
+        if not turns or turns[-1][1] is not holds:
+            turns.append((version, holds))
+    lasts = [*(version - 1 for version, _ in turns[1:]), None]
+    return tuple(Stretch(first, last, holds) for (first, holds), last in zip(turns, lasts, strict=False))
+
+
+def merged(first: Life, second: Life) -> Life:
+    """What either of two knows of one dependency; where both do, they say the same.
+
+    >>> (known,) = merged(life_of([(1, None), (3, True)]), life_of([(2, True)]))[1:]
+    >>> known.first, known.holds
+    (2, True)
+    """
+
+    def at(life: Life, version: int) -> bool | None:
+        return next((s.holds for s in reversed(life) if s.first <= version), None)
+
+    versions = sorted({stretch.first for stretch in (*first, *second)})
+    verdicts = ((v, at(first, v), at(second, v)) for v in versions)
+    return life_of((v, b if a is None else a) for v, a, b in verdicts)
 
 
 def _past_commit(commit: CommitRow, cover: FileRef, ref: Ref) -> PastCommit[Ref]:

@@ -121,21 +121,21 @@ def formula_of(node: Node) -> str:
     """
     match node:
         case Compared(column, op, _, partner) if partner is not None:
-            return f"{written_name(column)} {op} {written_name(partner)}"
+            return f"{_named(column)} {op} {_named(partner)}"
         case Compared(column, op, constant):
-            return f"{written_name(column)} {op} {_written(constant)}"
+            return f"{_named(column)} {op} {_written(constant)}"
         case Among(column, constants):
-            return f"{written_name(column)} in ({', '.join(map(_written, constants))})"
+            return f"{_named(column)} in ({', '.join(map(_written, constants))})"
         case Absent(column):
-            return f"{written_name(column)} is null"
+            return f"{_named(column)} is null"
         case Like(column, pattern, regex):
-            return f"{written_name(column)} {'matches' if regex else 'like'} {_written(pattern)}"
+            return f"{_named(column)} {'matches' if regex else 'like'} {_written(pattern)}"
         case Not(Absent(column)):
-            return f"{written_name(column)} is not null"
+            return f"{_named(column)} is not null"
         case Not(Among(column, constants)):
-            return f"{written_name(column)} not in ({', '.join(map(_written, constants))})"
+            return f"{_named(column)} not in ({', '.join(map(_written, constants))})"
         case Not(Like(column, pattern, regex)):
-            return f"{written_name(column)} not {'matches' if regex else 'like'} {_written(pattern)}"
+            return f"{_named(column)} not {'matches' if regex else 'like'} {_written(pattern)}"
         case Not(part):
             return f"not {_inner(part)}"
         case Every(parts):
@@ -144,6 +144,17 @@ def formula_of(node: Node) -> str:
             )
         case Some(parts):
             return " or ".join(map(formula_of, parts))
+
+
+def _named(column: str) -> str:
+    """A column's name as conditions have it.
+
+    >>> _named("a"), _named("not"), _named("t.a"), _named("12")
+    ('a', '"not"', '"t.a"', '"12"')
+    """
+    if column.lower() in _NOT or _OF_ROW.match(column) or _NUMBER.fullmatch(column):
+        return '"{}"'.format(column.replace('"', '""'))
+    return written_name(column)
 
 
 def _inner(part: Node) -> str:
@@ -187,6 +198,7 @@ _AND, _OR, _NOT = {"and", "&", "&&", "∧"}, {"or", "|", "||", "\u2228"}, {"not"
 _TEXT = re.compile(r"'((?:[^']|'')*)'")
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?(?!\w)")
 _WORD = re.compile(r"[^\W\d]\w*")
+_OF_ROW = re.compile(r"[ts]\.", re.IGNORECASE)
 _TESTS = ("in", "between", "like", "matches")
 OTHER_ROW = re.compile(r"(?<![\w.\"])s\s*\.", re.IGNORECASE)
 _SIGNS = re.compile(

@@ -1,14 +1,18 @@
-"""Functional dependencies as people write them: `zip, street -> city`.
+"""Dependencies without a formula, as people write them: `zip, street -> city`, `[zip, street]`,
+`orders[customer] in customers[id]`.
 
 A name is written as it is. In double quotes it may hold what else would end it: a comma, an arrow, spaces
 at its ends; a quote inside quotes is doubled. A quote that does not start a name means itself. `[] -> city`
-and `-> city` say that a column is constant; a column that is called `[]` is quoted.
+and `-> city` say that a column is constant; a column that is called `[]` is quoted. Between brackets, and in
+front of them, a name with a bracket is quoted, too.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from holdfast.core.words.dependency import Side
 from holdfast.errors import UnknownColumnError, UsageError, shorten
 
 ARROW = "->"
@@ -58,10 +62,78 @@ def arrow_text(lhs: Sequence[str], rhs: str) -> str:
 
 def _quoted(name: str) -> str:
     plain = name == name.strip() and name not in ("", "[]") and not name.startswith('"')
-    if plain and "," not in name and ARROW not in name:
-        return name
+    return name if plain and "," not in name and ARROW not in name else _in_quotes(name)
+
+
+def _in_quotes(name: str) -> str:
     doubled = name.replace('"', '""')
     return f'"{doubled}"'
+
+
+# -- in brackets -------------------------------------------------------------------------------
+
+_PLAIN = r'[^"\[\],\s](?:[^\[\],]*[^\[\],\s])?'
+_NAME = rf'(?:"(?:[^"]|"")*"|{_PLAIN})'
+_LIST = rf"\[\s*(?:{_NAME}(?:\s*,\s*{_NAME})*)?\s*\]"
+_KEY = re.compile(rf"\s*({_LIST})\s*")
+_INCLUSION = re.compile(rf"\s*({_NAME})\s*({_LIST})\s*(?:\bin\b|⊆)\s*({_NAME})\s*({_LIST})\s*", re.IGNORECASE)
+
+
+def bracketed(columns: Sequence[str]) -> str:
+    """Columns as `parse_key` reads them.
+
+    >>> bracketed(["a", "b,c"]), bracketed([])
+    ('[a, "b,c"]', '[]')
+    """
+    return f"[{', '.join(map(_in_brackets, columns))}]"
+
+
+def inclusion_text(dependent: Side, referenced: Side) -> str:
+    """An inclusion as `parse_inclusion` reads it.
+
+    >>> inclusion_text(Side("orders", ("customer",)), Side("all[1]", ("id",)))
+    'orders[customer] in "all[1]"[id]'
+    """
+    sides = (f"{_in_brackets(side.table)}{bracketed(side.columns)}" for side in (dependent, referenced))
+    return " in ".join(sides)
+
+
+def parse_key(text: str) -> tuple[str, ...] | None:
+    """The columns between brackets, in the order written; None if the text is not these alone.
+
+    >>> parse_key('[a, "b,c"]'), parse_key("[]"), parse_key("[a] -> b")
+    (('a', 'b,c'), (), None)
+    """
+    match = _KEY.fullmatch(text)
+    return None if match is None else _listed(match[1])
+
+
+def parse_inclusion(text: str) -> tuple[Side, Side] | None:
+    """(dependent, referenced) of a text; None if it is no inclusion.
+
+    >>> parse_inclusion('orders[customer] in "all[1]"[id]')
+    (Side(table='orders', columns=('customer',)), Side(table='all[1]', columns=('id',)))
+    """
+    match = _INCLUSION.fullmatch(text)
+    if match is None:
+        return None
+    left, right = (Side(_unquoted(match[i]), _listed(match[i + 1])) for i in (1, 3))
+    return left, right
+
+
+def _in_brackets(name: str) -> str:
+    return name if re.fullmatch(_PLAIN, name) and ARROW not in name else _in_quotes(name)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(_unquoted(name) for name in re.findall(_NAME, text[1:-1]))
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
+# -- with an arrow -----------------------------------------------------------------------------
 
 
 def _sides(text: str) -> list[list[str]]:

@@ -12,6 +12,7 @@ import { format, parse } from "./route.js";
 const VIEWS = {
   map: { at: "diagram", module: () => import("./diagram.js") },
   table: { at: "tracked", module: () => import("./table.js") },
+  dependency: { at: "dependency", module: () => import("./dependency.js") },
   lake: { at: "lake", module: () => import("./lake.js") },
 };
 

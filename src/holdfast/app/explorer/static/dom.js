@@ -3,7 +3,7 @@
 
 const ATTRIBUTES = new Set([
   "class", "id", "type", "title", "role", "tabindex", "for", "scope", "colspan", "hidden", "min", "max", "step",
-  "value", "placeholder", "open", "dir", "disabled", "href",
+  "value", "placeholder", "open", "dir", "disabled", "href", "download", "autocomplete", "spellcheck",
 ]);
 
 /** An element. `given`: attributes of the list above or aria-*, `text`, and `on` with listeners. */
@@ -21,7 +21,7 @@ export function el(name, given = {}, ...children) {
 
 function setAttribute(node, key, value) {
   if (!ATTRIBUTES.has(key) && !key.startsWith("aria-")) throw new Error(`attribute ${key} is not allowed`);
-  if (key === "href" && !value.startsWith("#")) throw new Error("links stay on this page");
+  if (key === "href" && !/^(#|api\/)/.test(value)) throw new Error("links stay on this page");
   node.setAttribute(key, value);
 }
 

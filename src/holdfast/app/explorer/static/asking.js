@@ -1,0 +1,197 @@
+// The field in which a dependency is typed, with the table that it is about.
+
+import { get } from "./api.js";
+import { el, fill, text } from "./dom.js";
+import { examples, proposals, tableAt } from "./completion.js";
+
+export class AskBar {
+  #columns = new Map(); // by table: null while they are on their way
+  #options = [];
+  #at = -1;
+  #tables = [];
+
+  /** `choose` is given a table and a text. */
+  constructor(choose) {
+    this.choose = choose;
+    this.select = el("select", { id: "ask-table", "aria-label": "Table", on: { change: () => this.#turned() } });
+    this.input = el("input", {
+      id: "ask-text", type: "text", role: "combobox", autocomplete: "off", spellcheck: "false",
+      placeholder: "Type a dependency, such as zip -> city", "aria-label": "Dependency", "aria-expanded": "false",
+      "aria-controls": "ask-list", "aria-autocomplete": "list",
+      on: {
+        input: () => this.#propose(),
+        focus: () => this.#propose(),
+        click: () => this.#propose(),
+        blur: () => this.#open(false),
+        keydown: (event) => this.#key(event),
+      },
+    });
+    this.list = el("div", {
+      id: "ask-list", class: "results", role: "listbox", "aria-label": "What may come next", hidden: true,
+      on: { mousedown: (event) => event.preventDefault() }, // the field keeps the focus
+    });
+    const submit = (event) => {
+      event.preventDefault();
+      this.#submit();
+    };
+    this.node = el(
+      "form",
+      { class: "ask", role: "search", "aria-label": "Explain a dependency", on: { submit } },
+      this.select,
+      el("div", { class: "ask-field" }, this.input, this.list),
+      el("button", { type: "submit", class: "ask-go", text: "Explain" }),
+    );
+    this.examples = el("div", { class: "examples" });
+  }
+
+  /** Shows what an address asks for. */
+  show(tables, table, ask) {
+    if (this.#tables.join("\n") !== tables.join("\n")) {
+      this.#tables = tables;
+      fill(this.select, ...tables.map((t) => el("option", { value: t }, t)));
+    }
+    if (table !== undefined && !tables.includes(table)) this.select.append(el("option", { value: table }, table));
+    this.select.value = table ?? tables[0] ?? "";
+    this.input.value = ask ?? "";
+    this.#load(this.select.value);
+    this.#showExamples();
+  }
+
+  /** What is known of columns may be of an older version. */
+  forget() {
+    this.#columns.clear();
+  }
+
+  get table() {
+    return this.select.value;
+  }
+
+  #turned() {
+    this.#load(this.table);
+    this.#showExamples();
+    if (this.input.value.trim()) this.#submit();
+  }
+
+  #submit() {
+    this.#open(false);
+    const ask = this.input.value.trim();
+    if (ask) this.choose(this.table, ask);
+    else this.input.focus();
+  }
+
+  async #load(table) {
+    if (!table || this.#columns.has(table)) return;
+    this.#columns.set(table, null);
+    try {
+      this.#columns.set(table, (await get("workspace/columns", { table })).columns);
+    } catch {
+      this.#columns.delete(table); // a table that is not there: the question itself says so
+      return;
+    }
+    if (document.activeElement === this.input && !this.list.hidden) this.#propose();
+    if (table === this.table) this.#showExamples();
+  }
+
+  #showExamples() {
+    const known = this.#columns.get(this.table) ?? [];
+    const nodes = examples(this.table, known, this.#tables).map(({ text: example, note, whole }) => el(
+      "button",
+      { type: "button", class: "example", on: { click: () => this.#try(example, whole) } },
+      text(example, "code", 200),
+      el("span", { class: "aside", text: note }),
+    ));
+    fill(this.examples, ...nodes);
+  }
+
+  #try(example, whole) {
+    this.input.value = example;
+    if (whole) this.#submit();
+    else this.input.focus();
+  }
+
+  // -- proposals --
+
+  #propose() {
+    const before = this.input.value.slice(0, this.input.selectionStart ?? undefined);
+    const other = tableAt(before);
+    if (other !== null && this.#tables.includes(other)) this.#load(other);
+    const found = proposals(before, {
+      table: this.table, tables: this.#tables, columns: (t) => this.#columns.get(t) ?? [],
+    });
+    this.#options = [];
+    fill(this.list, ...found.map(({ title, entries }) => el(
+      "div",
+      { class: "group", role: "group", "aria-label": title },
+      el("div", { class: "group-title", role: "presentation", text: title }),
+      ...entries.map((entry) => this.#option(entry)),
+    )));
+    this.#open(found.length > 0);
+    this.#mark(-1);
+  }
+
+  #option(entry) {
+    const node = el(
+      "div",
+      {
+        class: "option", role: "option", id: `ask-option-${this.#options.length}`, "aria-selected": "false",
+        on: { click: () => this.#take(entry) },
+      },
+      text(entry.text, "code", 80),
+      el("span", { class: "aside", text: entry.note }),
+    );
+    this.#options.push({ node, entry });
+    return node;
+  }
+
+  #take({ text: written, from }) {
+    const caret = this.input.selectionStart ?? this.input.value.length;
+    const behind = this.input.value.slice(caret);
+    const ahead = this.input.value.slice(0, from);
+    const space = /[[(.]$/.test(written) || /^\s/.test(behind) ? "" : " ";
+    const tight = written === "," || written === "]" ? ahead.trimEnd() : ahead;
+    this.input.value = `${tight}${written}${space}${behind}`;
+    const end = tight.length + written.length + space.length;
+    this.input.setSelectionRange(end, end);
+    this.input.focus();
+    this.#propose();
+  }
+
+  #open(open) {
+    this.list.hidden = !open;
+    this.input.setAttribute("aria-expanded", String(open));
+    if (!open) this.#mark(-1);
+  }
+
+  #mark(at) {
+    this.#options[this.#at]?.node.setAttribute("aria-selected", "false");
+    this.#at = at;
+    const marked = this.#options[at]?.node;
+    if (marked === undefined) {
+      this.input.removeAttribute("aria-activedescendant");
+      return;
+    }
+    marked.setAttribute("aria-selected", "true");
+    marked.scrollIntoView({ block: "nearest" });
+    this.input.setAttribute("aria-activedescendant", marked.id);
+  }
+
+  #key(event) {
+    const n = this.#options.length;
+    if (event.key === "Escape") {
+      if (!this.list.hidden) event.preventDefault();
+      this.#open(false);
+    } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && this.list.hidden) {
+      event.preventDefault();
+      this.#propose();
+    } else if (event.key === "ArrowDown" && n) {
+      event.preventDefault();
+      this.#mark((this.#at + 1) % n);
+    } else if (event.key === "ArrowUp" && n) {
+      event.preventDefault();
+      this.#mark((this.#at - 1 + n) % n);
+    } else if (event.key === "Enter" && !this.list.hidden && this.#at >= 0) {
+      event.preventDefault();
+      this.#take(this.#options[this.#at].entry);
+    }
+  }
+}

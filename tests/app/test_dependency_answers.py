@@ -1,0 +1,500 @@
+"""One dependency explained: its life is what rows say of every version; rows page, sort, come as CSV."""
+
+from __future__ import annotations
+
+import csv
+import http.client
+import io
+import itertools
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pyarrow as pa
+import pytest
+
+import holdfast
+from holdfast.app.explorer import Explorer, ExplorerServer
+from holdfast.app.explorer.asking import asked
+from holdfast.app.explorer.lives import life
+from holdfast.app.explorer.routes import Download, NotFoundError
+from holdfast.core.words.asking import ask_of
+from holdfast.errors import HoldfastError, UnknownColumnError, UsageError
+
+Row = tuple[int | None, ...]
+COLUMNS = ("a", "b", "c")
+KINDS = ("ucc", "fd", "ind", "dc", "profile")
+
+
+def table(rows: Sequence[Row]) -> pa.Table:
+    return pa.table({c: pa.array([row[i] for row in rows], pa.int64()) for i, c in enumerate(COLUMNS)})
+
+
+def lives_of(ws: holdfast.Workspace, name: str, ask: str) -> dict[int, bool | None]:
+    """What a life says of each version from its first one on."""
+    known = life(ws, *asked(ws, name, ask))
+    for before, after in itertools.pairwise(known):
+        assert before.last == after.first - 1
+        assert before.holds is not after.holds
+    assert not known or known[-1].last is None
+    return {
+        version: stretch.holds
+        for stretch in known
+        for version in range(stretch.first, (stretch.last or ws.version) + 1)
+    }
+
+
+# What rows say, in plain Python.
+def is_key(rows: Sequence[Row], columns: Sequence[int]) -> bool:
+    parts = [tuple(row[c] for c in columns) for row in rows]
+    return len(set(parts)) == len(parts)
+
+
+def is_fd(rows: Sequence[Row], lhs: Sequence[int], rhs: int) -> bool:
+    seen: dict[Any, Any] = {}
+    return all(seen.setdefault(tuple(row[c] for c in lhs), row[rhs]) == row[rhs] for row in rows)
+
+
+def is_in(rows: Sequence[Row], column: int, others: Sequence[Row], other: int) -> bool:
+    return {row[column] for row in rows} - {None} <= {row[other] for row in others}
+
+
+def keeps(rows: Sequence[Row], test: Callable[[Row], bool]) -> bool:
+    return all(test(row) for row in rows)
+
+
+def no_pair(rows: Sequence[Row], test: Callable[[Row, Row], bool]) -> bool:
+    return not any(test(t, s) for t, s in itertools.permutations(rows, 2))
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def past(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A workspace after some batches, and the rows of its tables at every version."""
+    rng = random.Random(request.param)
+    ws = holdfast.open(tmp_path_factory.mktemp("lives") / "w", engine="inline")
+
+    def some(n: int) -> list[Row]:
+        return [tuple(rng.choice([0, 1, 2, 3]) for _ in COLUMNS) for _ in range(n)]
+
+    rows: dict[str, list[Row]] = {"t": some(3), "u": some(3)}
+    history: dict[int, dict[str, list[Row]]] = {}
+    ws.track_all({name: table(r) for name, r in rows.items()}, kinds=KINDS)
+    history[ws.version] = {name: list(r) for name, r in rows.items()}
+    for step in range(11):
+        name = rng.choice(["t", "t", "u"])
+        gone = rng.sample(rows[name], rng.choice([0, 1, 1, 2]) if len(rows[name]) > 2 else 0)
+        came = some(rng.choice([0, 1, 1, 2]))
+        if not gone and not came:
+            continue
+        for row in gone:
+            rows[name].remove(row)
+        rows[name] += came
+        batch = {"inserts": table(came)} if came else {}
+        batch |= {"deletes": table(gone)} if gone else {}
+        ws.apply(name, batch_id=f"batch {step}", **batch)
+        history[ws.version] = {n: list(r) for n, r in rows.items()}
+        if step == 5:
+            ws.pin_rule("a > 0", table="t")
+            history[ws.version] = {n: list(r) for n, r in rows.items()}
+    yield ws, history
+    ws.close()
+
+
+def test_lives_are_what_rows_say_of_every_version(past: Any) -> None:
+    ws, history = past
+    places = range(len(COLUMNS))
+    told: dict[str, Callable[[dict[str, list[Row]]], bool]] = {}
+    for n in range(1, 4):
+        for chosen in itertools.combinations(places, n):
+            names = ", ".join(COLUMNS[c] for c in chosen)
+            told[f"[{names}]"] = lambda now, chosen=chosen: is_key(now["t"], chosen)
+            for rhs in places:
+                fd = f"{names} -> {COLUMNS[rhs]}"
+                told[fd] = lambda now, chosen=chosen, rhs=rhs: is_fd(now["t"], chosen, rhs)
+    for a, b in itertools.product(places, places):
+        ind = f"t[{COLUMNS[a]}] in u[{COLUMNS[b]}]"
+        told[ind] = lambda now, a=a, b=b: is_in(now["t"], a, now["u"], b)
+    told["not(t.a < s.a and t.b > s.b)"] = lambda now: no_pair(
+        now["t"], lambda t, s: t[0] < s[0] and t[1] > s[1]
+    )
+    told["not(t.a = s.a and t.b <= s.b)"] = lambda now: no_pair(
+        now["t"], lambda t, s: t[0] == s[0] and t[1] <= s[1]
+    )
+    told["a <= b"] = lambda now: keeps(now["t"], lambda row: row[0] <= row[1])
+    told["b != c"] = lambda now: keeps(now["t"], lambda row: row[1] != row[2])
+    n_turns = 0
+    for ask, holds in told.items():
+        known = lives_of(ws, "t", ask)
+        assert known == {version: holds(now) for version, now in history.items()}, ask
+        n_turns += len(set(known.values())) - 1
+    assert n_turns > 10
+
+
+def test_what_was_listed_at_a_version_held_then(past: Any) -> None:
+    ws, history = past
+    for version in history:
+        for dependency in ws.dependencies(at=version):
+            if len(dependency.columns) == 0 and dependency.kind == "ucc":
+                continue
+            known = lives_of(ws, dependency.table, ask_of(dependency))
+            assert known[version] is True, (version, str(dependency))
+
+
+def test_of_conditions_is_known_what_was_looked_at(past: Any) -> None:
+    """A pinned one from then on; one of a profile while it is listed, and what the log says of its end."""
+    ws, history = past
+    pinned = next(e.version for e in ws.log("t") if e.action == "pin")
+    known = lives_of(ws, "t", "a > 0")
+    for version, now in history.items():
+        expected = keeps(now["t"], lambda row: (row[0] or 0) > 0)
+        assert known[version] in ((expected,) if version >= pinned else (None,))
+    assert lives_of(ws, "t", "a > 1") == {}
+    listed = {d.formula for v in history for d in ws.dependencies("profile", "t", v)}
+    assert listed
+    for formula in listed:
+        known = lives_of(ws, "t", formula)
+        for version, verdict in known.items():
+            if formula in {d.formula for d in ws.dependencies("profile", "t", version)}:
+                assert verdict is True
+            elif formula == "a is not null":
+                assert verdict in (True, None)
+
+
+def test_what_turned_it_is_told_with_its_rows(past: Any) -> None:
+    """Of a break the batch, and two rows that show it, of which the batch brought one."""
+    ws, history = past
+    explorer, log = Explorer(ws), {entry.version: entry for entry in ws.log("t")}
+    n_shown = 0
+    for ask in ("[a]", "[a, b]", "a -> b", "a, b -> c", "not(t.a = s.a and t.b <= s.b)"):
+        answer = explorer.answer("workspace/explain", {"table": "t", "ask": ask})
+        stretches = answer["life"]["stretches"]
+        assert answer["holds"] == stretches[-1]["holds"]
+        for stretch in stretches[1:]:
+            version = stretch["first"]
+            assert stretch["begun"]["batch_id"] == log[version].batch_id
+            before, now = history[version - 1]["t"], history[version]["t"]
+            for change in stretch["changes"]:
+                assert change["change"] == ("appeared" if stretch["holds"] else "broke")
+                for rows in change["witnesses"] if change["change"] == "broke" else []:
+                    values = [tuple(row["values"][c] for c in COLUMNS) for row in rows]
+                    assert all(value in now for value in values)
+                    assert any(row["new"] for row in rows)
+                    for row, value in zip(rows, values, strict=True):
+                        assert row["new"] or value in before
+                    n_shown += 1
+    assert n_shown
+
+
+# -- bounds, drops, what is not tracked --------------------------------------------------------
+
+
+@pytest.fixture
+def ws(tmp_path: Path) -> Iterator[holdfast.Workspace]:
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        yield ws
+
+
+def explain(ws: holdfast.Workspace, name: str, ask: str) -> dict[str, Any]:
+    answer: dict[str, Any] = Explorer(ws).answer("workspace/explain", {"table": name, "ask": ask})
+    return answer
+
+
+def spans(answer: dict[str, Any]) -> list[tuple[int, int | None, bool | None]]:
+    return [(s["first"], s["last"], s["holds"]) for s in answer["life"]["stretches"]]
+
+
+def test_a_bound_leaves_things_open(ws: holdfast.Workspace) -> None:
+    rows = table([(0, 0, 0), (0, 1, 0), (1, 0, 0)])
+    ws.track("t", rows, kinds=("ucc", "fd"), max_columns=1, max_lhs=1)
+    assert spans(explain(ws, "t", "[a, b]")) == [(1, None, None)]
+    assert explain(ws, "t", "[a, b]")["holds"] is None
+    assert spans(explain(ws, "t", "a, b -> c")) == [(1, None, True)]  # c is constant
+    [page] = [Explorer(ws).answer("workspace/violations", {"table": "t", "ask": "[a, b]"})]
+    assert page["holds"]
+
+
+def test_another_life_begins_when_a_table_is_tracked_again(ws: holdfast.Workspace) -> None:
+    ws.track("t", table([(0, 0, 0)]), kinds=("ucc", "ind"))
+    ws.track("u", table([(0, 0, 0)]), kinds=("ucc", "ind"))
+    ws.apply("t", inserts=table([(5, 0, 0)]))
+    assert spans(explain(ws, "t", "t[a] in u[a]")) == [(2, 2, True), (3, None, False)]
+    dropped = ws.drop("t")
+    with pytest.raises(NotFoundError, match=rf"'t' was dropped at version {dropped}, on 20.*log"):
+        explain(ws, "t", "[a]")
+    with pytest.raises(NotFoundError, match="'t' was dropped"):
+        explain(ws, "u", "u[a] in t[a]")
+    with pytest.raises(HoldfastError, match="no table 'nobody'"):
+        explain(ws, "nobody", "[a]")
+    ws.track("t", table([(0, 0, 0)]), kinds=("ucc", "ind"))
+    assert spans(explain(ws, "t", "[a]")) == [(dropped + 1, None, True)]
+    assert spans(explain(ws, "t", "t[a] in u[a]")) == [(dropped + 1, None, True)]
+
+
+def test_inclusions_of_several_columns(ws: holdfast.Workspace) -> None:
+    u = [(i, j, 9) for i in range(3) for j in range(3)]
+    ws.track("t", table([(0, 1, 0), (1, 2, 0)]), kinds=("ucc", "ind"))
+    ws.track("u", table(u), kinds=("ucc", "ind"))
+    assert explain(ws, "t", "t[a, b] in u[a, b]")["holds"] is True
+    ws.apply("u", deletes=table([(1, 2, 9)]))
+    answer = explain(ws, "t", "t[b, a] in u[b, a]")
+    assert spans(answer) == [(2, 2, True), (3, None, False)]
+    assert answer["sentence"] == "every combination of b and a of t is the b and a of a row of u"
+    with pytest.raises(UsageError, match="one on each side"):
+        Explorer(ws).answer("workspace/violations", {"table": "t", "ask": "t[a, b] in u[a, b]"})
+
+
+def test_kinds_that_are_not_tracked_are_answered_by_rows(ws: holdfast.Workspace) -> None:
+    ws.track("t", table([(0, 0, 0), (0, 1, 0)]), kinds=("ind",))
+    asks = {"[a]": 2, "a -> b": 2, "a <= b": 0, "b > 0": 1, "not(t.a = s.a and t.b != s.b)": 2}
+    for ask, n in asks.items():
+        answer = explain(ws, "t", ask)
+        assert answer["holds"] is None
+        assert answer["life"]["note"]
+        page = Explorer(ws).answer("workspace/violations", {"table": "t", "ask": ask})
+        assert (page["n_violating"], page["holds"]) == (n, n == 0), ask
+
+
+def test_what_it_follows_from(ws: holdfast.Workspace) -> None:
+    rows = [(0, 0, 5), (1, 0, 6), (2, 1, 7)]
+    ws.track("t", table(rows), kinds=("ucc", "fd", "dc"))
+    for ask, narrower in [
+        ("[a, b]", "[a]"),
+        ("a, b -> c", "a -> c"),
+        ("a <= c", "a < c"),
+        ("c >= a", "c > a"),
+    ]:
+        answer = explain(ws, "t", ask)
+        assert (answer["holds"], answer["minimal"]) == (True, False), ask
+        assert narrower in [d["ask"] for d in answer["implied_by"]], ask
+    assert explain(ws, "t", "[a]")["minimal"] is True
+    rule = explain(ws, "t", "not(t.a = s.a and t.b = s.b)")
+    assert rule["minimal"] is False
+    assert "not(t.a = s.a)" in [d["ask"] for d in rule["implied_by"]]
+
+
+def test_a_narrower_one_that_broke_is_named(ws: holdfast.Workspace) -> None:
+    ws.track("t", table([(0, 0, 5), (1, 0, 6)]), kinds=("ucc",))
+    ws.apply("t", inserts=table([(0, 0, 7)]))
+    [_, broken] = explain(ws, "t", "[a, b]")["life"]["stretches"]
+    [change] = broken["changes"]
+    assert (change["own"], change["ask"]) == (False, "[a]")
+
+
+def test_pins_are_told_with_their_terms(ws: holdfast.Workspace) -> None:
+    ws.track("t", table([(0, 0, 5), (1, 0, 6)]), kinds=("ucc", "fd"))
+    ws.pin("t", ["b"], at_most="60%", reason="for now", owner="ann", severity="warning")
+    ws.pin_rule("b -> c", table="t")
+    ws.pin_rule("a >= 0", table="t")
+    pin = explain(ws, "t", "[b]")["pin"]
+    assert (pin["at_most"], pin["reason"], pin["owner"], pin["severity"]) == (
+        "60%",
+        "for now",
+        "ann",
+        "warning",
+    )
+    assert pin["holds"]
+    assert pin["n_violations"] == 1
+    assert explain(ws, "t", "b -> c")["pin"]["n_violations"] == 2
+    assert explain(ws, "t", "a >= 0")["pin"]["holds"]
+    assert explain(ws, "t", "[a]")["pin"] is None
+
+
+# -- rows --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shop(ws: holdfast.Workspace) -> holdfast.Workspace:
+    rng = random.Random(5)
+    n = 400
+    rows = {
+        "id": list(range(n)),
+        "zip": [rng.randrange(20) for _ in range(n)],
+        "city": [rng.choice(["Oslo", "Turku", None, "=1+1", 'say "hi", ok', "two\nlines"]) for _ in range(n)],
+        "price": [rng.choice([1.5, 2.5, float("nan"), None]) for _ in range(n)],
+        "on": [rng.random() < 0.5 for _ in range(n)],
+    }
+    ws.track("shop", pa.table(rows), kinds=("ucc",))
+    return ws
+
+
+def pages(ws: holdfast.Workspace, size: int = 50, **how: str) -> tuple[dict[str, Any], list[list[Any]]]:
+    explorer, rows = Explorer(ws), []
+    while True:
+        fields = {"table": "shop", "ask": "zip -> city", "limit": str(size), "offset": str(len(rows)), **how}
+        page = explorer.answer("workspace/violations", fields)
+        rows += page["rows"]
+        if len(page["rows"]) < size:
+            return page, rows
+
+
+def test_pages_are_the_rows_that_violate_it(shop: holdfast.Workspace) -> None:
+    expected = shop.violations("shop", "zip -> city")
+    page, rows = pages(shop)
+    assert [
+        dict(zip((c["name"] for c in page["columns"]), row, strict=True)) for row in rows
+    ] == expected.records()
+    assert {name: page[name] for name in ("n_violating", "n_groups", "n_violations", "remove")} == {
+        name: expected.totals()[name] for name in ("n_violating", "n_groups", "n_violations", "remove")
+    }
+    assert page["complete"]
+    assert page["n_held"] == expected.n_violating
+    marks = [c["mark"] for c in page["columns"] if c["mark"]]
+    assert marks == ["row", "group", "group_rows", "votes", "remove", "majority", "suggested"]
+    assert [c["name"] for c in page["columns"] if c["concerned"]] == ["zip", "city"]
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_rows_are_sorted_by_each_column(shop: holdfast.Workspace, descending: bool) -> None:
+    """NULL comes last; of one value they stay as they were, so that pages fit together."""
+    page, rows = pages(shop)
+    for i, column in enumerate(page["columns"]):
+        _, by_column = pages(shop, sort=column["name"], descending=str(int(descending)))
+        assert sorted(map(repr, by_column)) == sorted(map(repr, rows))
+        keys = [_sortable(row[i], column["mark"]) for row in by_column]
+        assert keys == sorted(keys, key=lambda k: (k[0], k[1]), reverse=False) or descending
+        values = [k for k in keys if k[0] == 0]
+        assert values == sorted(values, reverse=descending), column["name"]
+        assert [k[0] for k in keys] == sorted(k[0] for k in keys), column["name"]
+        if column["mark"] != "row" and not descending:
+            assert by_column == [
+                rows[j] for j in sorted(range(len(rows)), key=lambda j: _sortable(rows[j][i], column["mark"]))
+            ]
+
+
+def _sortable(value: Any, mark: str | None) -> tuple[int, Any]:
+    if value is None:
+        return 2, 0
+    if value == "nan":
+        return 1, 0
+    if mark == "row":
+        segment, _, position = value.partition(".")
+        return 0, (int(segment), int(position))
+    return 0, value
+
+
+def test_a_column_that_is_not_there(shop: holdfast.Workspace) -> None:
+    with pytest.raises(UsageError, match="no column 'zap' to sort by"):
+        pages(shop, sort="zap")
+    with pytest.raises(UnknownColumnError, match="'zap'"):
+        Explorer(shop).answer("workspace/violations", {"table": "shop", "ask": "zap -> city"})
+
+
+def test_listings_are_held_until_the_next_version(
+    shop: holdfast.Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[tuple[Any, ...]] = []
+    violating = type(shop).violating
+    monkeypatch.setattr(
+        type(shop), "violating", lambda *args, **how: looked.append(args[2]) or violating(*args, **how)
+    )
+    explorer = Explorer(shop)
+
+    def ask(text: str) -> dict[str, Any]:
+        answer: dict[str, Any] = explorer.answer("workspace/violations", {"table": "shop", "ask": text})
+        return answer
+
+    n = ask("zip -> city")["n_violating"]
+    ask("zip -> city")
+    assert len(looked) == 1
+    for i in range(8):
+        ask(f"price > {i}")
+    ask("zip -> city")  # was the oldest of more than are held
+    assert len(looked) == 10
+    shop.apply(
+        "shop", inserts=pa.table({"id": [9_999], "zip": [0], "city": ["?"], "price": [0.0], "on": [True]})
+    )
+    assert ask("zip -> city")["n_violating"] == n + 1
+    assert len(looked) == 11
+
+
+def test_more_rows_than_are_held(shop: holdfast.Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.app.explorer.violation_answers.MOST_ROWS", 100)
+    page, rows = pages(shop)
+    assert len(rows) == page["n_held"] == 100
+    assert page["n_violating"] > 100
+    assert not page["complete"]
+    expected = shop.violations("shop", "zip -> city", limit=100).records()
+    assert [row[7] for row in rows] == [record["id"] for record in expected]
+
+
+def test_the_file_has_all_rows(shop: holdfast.Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.app.explorer.violation_answers.MOST_ROWS", 100)
+    answer = Explorer(shop).answer("workspace/violations.csv", {"table": "shop", "ask": "zip -> city"})
+    assert isinstance(answer, Download)
+    assert (answer.name, answer.content_type) == ("shop-violations.csv", "text/csv; charset=utf-8")
+    rows = list(csv.DictReader(io.StringIO(b"".join(answer.pieces).decode(), newline="")))
+    expected = shop.violations("shop", "zip -> city").records()
+    assert [row["_row"] for row in rows] == [record["_row"] for record in expected]
+    assert [row["city"] for row in rows] == [record["city"] or "" for record in expected]
+    assert [row["_remove"] for row in rows] == [str(record["_remove"]).lower() for record in expected]
+
+
+@pytest.mark.parametrize("version", [10, 11])
+def test_the_file_over_http(shop: holdfast.Workspace, version: int) -> None:
+    """Piece by piece, with a name that a header takes; an error is JSON, as of any route."""
+    name = '../"shop"; X-Owned: 1 ø'
+    shop.track(name, pa.table({"a": [1, 1]}), kinds=("ucc",))
+    with ExplorerServer(Explorer(shop)) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            get = lambda path, method="GET": _get(server, path, method, version)  # noqa: E731
+            status, headers, body = get("violations.csv?table=shop&ask=zip%20-%3E%20city")
+            assert (status, headers["content-type"]) == (200, "text/csv; charset=utf-8")
+            assert headers["content-disposition"] == 'attachment; filename="shop-violations.csv"'
+            assert ("transfer-encoding" in headers) == (version == 11)
+            n = shop.violations("shop", "zip -> city").n_violating
+            assert len(list(csv.reader(io.StringIO(body.decode(), newline="")))) == n + 1
+            assert get("violations.csv?table=shop&ask=zip%20-%3E%20city", "HEAD")[2] == b""
+            status, headers, body = get(f"violations.csv?{urlencode({'table': name, 'ask': '[a]'})}")
+            assert headers["content-disposition"] == 'attachment; filename="shop-X-Owned-1-violations.csv"'
+            assert "x-owned" not in headers
+            assert body.startswith(b'"_row"')
+            status, headers, body = get("violations.csv?table=nobody&ask=%5Ba%5D")
+            assert (status, headers["content-type"]) == (404, "application/json")
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _get(server: ExplorerServer, path: str, method: str, version: int) -> tuple[int, dict[str, str], bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=90)
+    connection._http_vsn, connection._http_vsn_str = version, f"HTTP/1.{version - 10}"  # type: ignore[attr-defined]
+    cookie = {"Cookie": f"holdfast={server.token}", "Host": f"127.0.0.1:{server.port}"}
+    try:
+        connection.request(method, f"/{server.place}/api/workspace/{path}", headers=cookie)
+        response = connection.getresponse()
+        return response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
+    finally:
+        connection.close()
+
+
+def test_columns_are_named_as_they_are_written(ws: holdfast.Workspace) -> None:
+    ws.track("t", pa.table({"zip code": [1], "a,b": ["x"], "plain": [1.5]}), kinds=("ucc",))
+    answer = Explorer(ws).answer("workspace/columns", {"table": "t"})
+    assert [(c["name"], c["type"], c["formula"], c["listed"]) for c in answer["columns"]] == [
+        ("zip code", "int", '"zip code"', "zip code"),
+        ("a,b", "text", '"a,b"', '"a,b"'),
+        ("plain", "float", "plain", "plain"),
+    ]
+
+
+def test_every_dependency_that_is_answered_says_how_to_ask_for_it(past: Any) -> None:
+    ws, _ = past
+    explorer = Explorer(ws)
+    listed = explorer.answer("workspace/dependencies", {"table": "t"})["dependencies"]
+    entries = explorer.answer("workspace/log", {"table": "t"})["entries"]
+    changed = [change for entry in entries for change in entry["changes"]]
+    assert len(listed) > 10
+    assert len(changed) > 10
+    for dependency in listed[::5]:
+        answer = explorer.answer(
+            "workspace/explain",
+            {"table": dependency.get("table", "t"), "ask": dependency["ask"]},
+        )
+        assert answer["dependency"]["ask"] == dependency["ask"]
+        assert answer["holds"] is True
+    assert all(change["ask"] for change in changed)
