@@ -26,7 +26,8 @@ def mute(
     """Have reports only count an accident of the rows.
 
     Or what is of no interest. Whatever 'holdfast explain' understands, listed now or not. It is kept as
-    exactly as before, and --json lists it, with "muted": true. What is pinned cannot be muted; pinning unmutes.
+    exactly as before, and --json lists it, with "muted": true. What is pinned cannot be muted; pinning
+    unmutes.
     """
     if remove and reason is not None:
         raise UsageError("--remove takes no --reason: leave it out.")
