@@ -37,17 +37,12 @@ def browse(tabs: Tabs) -> Iterator[Callable[..., Any]]:
         width: int = 1280,
         height: int = 800,
         scheme: str = "light",
-        hash_: str = "",
-        *,
-        width: int = 1280,
-        height: int = 800,
-        scheme: str = "light",
     ) -> Any:
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme=scheme)
         if server.address not in entered:  # with the token; from then on there is a cookie
             page.goto(server.address)
-            page.wait_for_url(f"{server.page_address}*")
+            page.wait_for_url(server.page_address)
             entered.add(server.address)
         page.goto("about:blank")
         page.goto(server.page_address + hash_)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.app.explorer.lake_answers import LakeAnswers
 from holdfast.app.explorer.newest import Newest
+from holdfast.app.explorer.overview_answers import OverviewAnswers
 from holdfast.app.explorer.routes import NotFoundError, Route
 from holdfast.app.explorer.tracked_answers import TrackedAnswers
 from holdfast.errors import WorkspaceError, shorten
@@ -24,7 +25,7 @@ from holdfast.kind import entries, kinds
 if TYPE_CHECKING:
     from holdfast.workspace import Workspace
 
-PARTS = (LakeAnswers, TrackedAnswers)
+PARTS = (LakeAnswers, TrackedAnswers, OverviewAnswers)
 
 
 class Explorer:
