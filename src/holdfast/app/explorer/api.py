@@ -59,6 +59,15 @@ class Explorer:
         """The version that the last question was answered from; -1 before the first."""
         return self._newest.version
 
+    def newest_version(self) -> int:
+        """The newest version of the workspace, seen without waiting for a question. Cost: a look at its folder."""
+        return self._newest.workspace.version
+
+    def prepare(self) -> None:
+        """Work out what the first page asks for, so that it is there when the page is."""
+        if self._newest.workspace.version:
+            self.answer("workspace/overview", {})
+
     def close(self, patience_s: float = 2.0) -> None:
         """Wait for the question that is being answered, and let no other one in."""
         self._lock.acquire(timeout=patience_s)

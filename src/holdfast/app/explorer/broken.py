@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from holdfast.core.words.predicate import IMPLIED, Dc, Operator
 from holdfast.core.words.ranks import LONG_HELD, Rank
 from holdfast.core.words.row_rule import RowRule
 from holdfast.kind import entries
+from holdfast.order import WIDEST
 
 if TYPE_CHECKING:
     from holdfast.workspace import Workspace
@@ -243,13 +245,18 @@ def _ranks(ws: Workspace, broken: Sequence[Dependency], at: int) -> list[Rank]:
             gone.setdefault(dependency.table, []).append(dependency.columns)
     order = ws.order(at)
     held = order.keys
-    order = replace(order, keys=lambda table: (*(held(table) or ()), *gone.get(table, ())))
+    order = replace(order, keys=cache(lambda table: _narrow((*(held(table) or ()), *gone.get(table, ())))))
     columns = {table: {*ws.schema(table, at).names} for table in {d.table for d in broken}}
     known = [i for i, d in enumerate(broken) if {*d.columns} <= columns[d.table]]
     ranks = [Rank("chance", 0.0)] * len(broken)  # a column that is gone broke nothing
     for i, rank in zip(known, order.ranks([broken[i] for i in known]), strict=True):
         ranks[i] = rank
     return ranks
+
+
+def _narrow(keys: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """Keys that somebody may have meant: tables have thousands of wider ones, which say nothing here."""
+    return tuple(key for key in keys if len(key) <= WIDEST)
 
 
 def dependency_of(fields: Mapping[str, Any]) -> Dependency:

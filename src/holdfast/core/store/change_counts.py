@@ -54,11 +54,23 @@ class Names:
         parts = [np.empty(0, np.int64)]
         for chunk in column.unify_dictionaries().chunks:
             here = np.array([*map(self.number, chunk.dictionary.to_pylist()), UNKNOWN], dtype=np.int64)
-            codes = chunk.indices.to_numpy(zero_copy_only=False)
-            if chunk.null_count:
-                codes = np.where(np.isnan(codes), len(here) - 1, codes)
-            parts.append(here[codes.astype(np.int64)])
+            parts.append(here[_numbers(chunk.indices, len(here) - 1)])
         return np.concatenate(parts)
+
+
+def _numbers(array: pa.Array, null: int) -> NDArray[np.integer[Any]]:
+    """Whole numbers with something in place of NULL. pyarrow's own way imports pandas (0.3 s)."""
+    valid, content = array.buffers()
+    rows = slice(array.offset, array.offset + len(array))
+    numbers = np.frombuffer(content, dtype=array.type.to_pandas_dtype())[rows]
+    if not array.null_count:
+        return numbers
+    there = np.unpackbits(np.frombuffer(valid, dtype=np.uint8), bitorder="little")[rows]
+    return np.where(there.astype(np.bool_), numbers, null)
+
+
+def _versions(block: pa.Table) -> I64:
+    return np.concatenate([np.empty(0, np.int64), *(_numbers(c, 0) for c in block.column("version").chunks)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +125,7 @@ class ChangeCounts:
 
     def _counted(self, block: pa.Table, first: int, until: int) -> tuple[Commits, Counts]:
         block = block.combine_chunks()
-        version = block.column("version").to_numpy().astype(np.int64)
+        version = _versions(block)
         entries = Names()
         entry = entries.of(block.column("entry"))
         wanted = (version >= first) & (version <= until)
@@ -121,7 +133,7 @@ class ChangeCounts:
         at_changes = np.flatnonzero(wanted & (entry == entries.get("change")))
         table, action = self.tables.of(block.column("table")), self.actions.of(block.column("action"))
         at = np.concatenate(
-            [np.empty(0, np.int64), *(c.view(pa.int64()).to_numpy() for c in block.column("at").chunks)]
+            [np.empty(0, np.int64), *(_numbers(c.view(pa.int64()), 0) for c in block.column("at").chunks)]
         )
         rows = self._rows(block, version, at_commits)
         told = (version, table, action, at)
@@ -185,7 +197,7 @@ def change_texts(
         block = block.combine_chunks()
         if not block.num_rows:
             continue
-        version = block.column("version").to_numpy().astype(np.int64)
+        version = _versions(block)
         entries = Names()
         is_change = entries.of(block.column("entry")) == entries.get("change")
         table, kind, event = (

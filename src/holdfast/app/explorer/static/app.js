@@ -6,10 +6,12 @@
 
 import { get, onNewVersion } from "./api.js";
 import { byId, el, failure, fill, number, plural } from "./dom.js";
+import { live } from "./live.js";
 import { format, parse } from "./route.js";
 
 // By the `tab` of the address; `at` is the element that a view fills, and the links in the head are #tab-NAME.
 const VIEWS = {
+  overview: { at: "overview", module: () => import("./overview.js") },
   table: { at: "tracked", module: () => import("./tracked.js") },
   lake: { at: "lake", module: () => import("./lake.js") },
 };
@@ -77,7 +79,7 @@ class Page {
     if (route.component !== undefined || route.table !== undefined) return "lake";
     try {
       const { lake, workspace } = await this.summary;
-      return lake === null && workspace.tables.length ? "table" : "lake";
+      return workspace.tables.length ? "overview" : "lake";
     } catch {
       return "lake"; // which tells why
     }
@@ -130,3 +132,4 @@ class Page {
 }
 
 new Page().follow();
+live();

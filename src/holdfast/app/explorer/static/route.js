@@ -1,6 +1,6 @@
 // The state of the page in the address, such as #tab=table&name=orders, so that reload, back and links work.
 
-const TABS = ["table", "lake"];
+const TABS = ["overview", "table", "lake"];
 const OLD_TABS = { tracked: "table" };
 const NUMBERS = ["component", "cluster", "table"]; // of the lake
 const SHARES = ["score", "coverage"];
