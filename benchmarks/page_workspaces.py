@@ -1,8 +1,9 @@
 """Workspaces for the benchmark of the page: large, and made in seconds.
 
-The tables are real: they are tracked, and their covers have as many dependencies as are asked for. The history
-is not: to apply 10,000 batches takes most of an hour. So their rows of the ledger are made up and written by the
-store's own writer, in files as compaction leaves them; a table's state stays that of its first version.
+The tables are real: they are tracked, and their covers have as many dependencies as are asked for. The
+history is not: to apply 10,000 batches takes most of an hour. So their rows of the ledger are made up, and
+written by the store's own writer, in files as compaction leaves them; a table's state stays that of its first
+version.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def explore(
     with open_workspace(ctx) as ws:
         explorer = Explorer(ws)
         with ExplorerServer(explorer, port, at=place, debug=ctx.obj.debug) as server:
-            threading.Thread(target=_prepare, args=(explorer,), name="prepare", daemon=True).start()
+            threading.Thread(target=prepare, args=(explorer,), name="prepare", daemon=True).start()
             print(server.address, flush=True)
             note("Ctrl-C ends it")
             wanted = not no_browser and _has_screen()
@@ -75,7 +75,7 @@ def explore(
         explorer.close()
 
 
-def _prepare(explorer: Explorer) -> None:
+def prepare(explorer: Explorer) -> None:
     with contextlib.suppress(HoldfastError):  # the page asks for it, and is told
         explorer.prepare()
 

@@ -60,7 +60,7 @@ class Explorer:
         return self._newest.version
 
     def newest_version(self) -> int:
-        """The newest version of the workspace, seen without waiting for a question. Cost: a look at its folder."""
+        """The newest version of the workspace, seen without waiting for a question. Cost: a `stat`."""
         return self._newest.workspace.version
 
     def prepare(self) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.core.store.change_counts import Bool, ChangeCounts, I64, change_texts
+from holdfast.core.store.change_counts import I64, Bool, ChangeCounts, change_texts
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Ucc
 from holdfast.core.words.predicate import IMPLIED, Dc, Operator
 from holdfast.core.words.ranks import LONG_HELD, Rank
@@ -85,14 +85,12 @@ def _inside(narrow: Dc, broad: Dc) -> bool:
     given: dict[tuple[str, str], list[Operator]] = {}
     for p in broad.predicates:
         given.setdefault((p.left, p.right), []).append(p.op)
-    return all(
-        any(p.op in IMPLIED[op] for op in given.get((p.left, p.right), ())) for p in narrow.predicates
-    )
+    return all(any(p.op in IMPLIED[op] for op in given.get((p.left, p.right), ())) for p in narrow.predicates)
 
 
 @dataclass
 class OpenInclusions:
-    """The inclusions that broke and have not appeared again, by their sides; read once, then version by version."""
+    """The inclusions that broke and have not appeared again; read once, then version by version."""
 
     version: int = 0
     broken: dict[Ind, tuple[int, str]] = field(default_factory=dict)  # version, reason
@@ -108,7 +106,8 @@ class OpenInclusions:
         turns = [counts.events.get(event) for event in ("broke", "appeared")]
 
         def turned(version: I64, table: I64, kind: I64, event: I64) -> Bool:
-            return (kind == ind) & np.isin(event, turns) & ~np.isin(version, tracked)
+            chosen: Bool = (kind == ind) & np.isin(event, turns) & ~np.isin(version, tracked)
+            return chosen
 
         bounds = int(versions.min()), until
         for block in change_texts(ws.ledger, counts, *bounds, turned, ("dependency", "reason")):
@@ -204,7 +203,10 @@ def _recent(ws: Workspace, counts: ChangeCounts, since: Mapping[str, int], at: i
     def wanted(version: I64, table: I64, kind: I64, event: I64) -> Bool:
         alive = (table >= 0) & (version > lived[table])
         is_broken = alive & (event == broke) & (version >= first)
-        return (alive & (event == came)) | (is_broken & (_places(version, table, kind, is_broken) < FIRST))
+        chosen: Bool = (alive & (event == came)) | (
+            is_broken & (_places(version, table, kind, is_broken) < FIRST)
+        )
+        return chosen
 
     recent = _Recent(first, since)
     for block in change_texts(ws.ledger, counts, first - LONG_HELD, at, wanted, ("dependency", "reason")):

@@ -21,6 +21,7 @@ from holdfast.app.report.texts import dependency_text, pin_text
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.ledger_rows import SHARED
 from holdfast.core.words.change import Pin
+from holdfast.core.words.ranks import Role
 from holdfast.inclusions.generator import GeneratorState
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Reason:
     """Why a table is not as it should be: what does not hold, since when."""
 
     word: Word
+    role: Role
     why: str
     kind: str
     text: str  # of the dependency, as the command line writes it
@@ -53,7 +55,7 @@ class Reason:
 
 @dataclass
 class PinSpells:
-    """Since when broken pins do not hold. What is known of one version is not looked for again at the next."""
+    """Since when broken pins do not hold. What is known of one version is not looked for at the next."""
 
     _since: dict[PinName, tuple[int, bool, int]] = field(default_factory=dict)  # since, at least, looked at
 
@@ -83,8 +85,8 @@ class PinSpells:
         return since, at_least
 
     def _turned(self, ws: Workspace, pin: Pin, first: int, last: int) -> tuple[int | None, int | None]:
-        """(turned, oldest): the first version after the last one in a range at which it held or was not there;
-        the oldest one at which it did not hold."""
+        """(turned, oldest): the version after the last one in a range at which it held or was not there; the
+        oldest one at which it did not hold."""
         slot = pin.table if pin.referenced is None else SHARED
         oldest = None
         for commit in reversed(list(ws.ledger.states(slot, first, last))):
@@ -119,19 +121,21 @@ def pin_reasons(ws: Workspace, pins: Iterable[Pin], spells: PinSpells, at: int) 
     for pin in pins:
         if pin.holds and not pin.n_violations:
             continue
-        told = {"kind": pin.kind, "text": pin_text(pin), "ask": str(pin)}
+        told: Any = {"kind": pin.kind, "text": pin_text(pin), "ask": str(pin)}
         against = f" ({pin.counted})" if pin.counted else ""
         if pin.holds:
             most = pin.terms.at_most
-            reason = Reason("drifting", f"pinned: holds within its tolerance of {most}{against}", **told)
+            reason = Reason(
+                "drifting", "pinned", f"pinned: holds within its tolerance of {most}{against}", **told
+            )
         elif pin.severity == "info":
             continue
         else:
             word: Word = "broken" if pin.severity == "error" else "drifting"
             since, at_least = spells.since(ws, pin, at)
             severity = "" if word == "broken" else " (warning)"
-            reason = Reason(word, f"pinned{severity}: does not hold{against}", **told, since=since)
-            reason = reason if not at_least else Reason(**{**reason.to_dict(), "at_least": True})
+            why = f"pinned{severity}: does not hold{against}"
+            reason = Reason(word, "pinned", why, **told, since=since, at_least=at_least)
         reasons.setdefault(pin.table, []).append(reason)
     spells.forget(p for p in pins if p.holds)
     return reasons
@@ -150,9 +154,12 @@ def incident_reasons(incidents: Iterable[Incident], at: int) -> dict[str, list[R
             word = "drifting"
         else:
             continue
-        why = f"{role}: {incident.reason}" if role != "dependency" else f"had held for long: {incident.reason}"
+        why = (
+            f"{role}: {incident.reason}" if role != "dependency" else f"had held for long: {incident.reason}"
+        )
         reason = Reason(
             word,
+            role,
             why.strip().removesuffix(":"),
             dependency.kind,
             dependency_text(dependency.to_dict(), with_table=False),

@@ -1,7 +1,7 @@
 """Telling pages of new versions as they come: server-sent events, one stream for each page that listens.
 
-One thread looks at the workspace's version for all listeners, once in LOOK_S, and only while there are some: a
-look is one `stat` in a folder, one request in a bucket. What a stream says:
+One thread looks at the workspace's version for all listeners, once in LOOK_S, and only while there are some:
+a look is one `stat` in a folder, one request in a bucket. What a stream says:
 
     event: version    the newest version, at once and whenever there is another
     data: 43
@@ -17,6 +17,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 from holdfast.errors import HoldfastError
 
@@ -61,10 +62,7 @@ class Listeners:
         told = -1
         while True:
             with self._changed:
-                self._changed.wait_for(
-                    lambda: self._closed or listener not in self._listening or self._newest != told,
-                    HEARTBEAT_S,
-                )
+                self._changed.wait_for(partial(self._has_news, listener, told), HEARTBEAT_S)
                 newest, closed, stays = self._newest, self._closed, listener in self._listening
             if closed:
                 return
@@ -73,6 +71,9 @@ class Listeners:
                 return
             send(BEAT if newest == told else f"event: version\ndata: {newest}\n\n".encode())
             told = newest
+
+    def _has_news(self, listener: object, told: int) -> bool:
+        return self._closed or listener not in self._listening or self._newest != told
 
     def _watch(self) -> None:
         """Looks while somebody listens."""

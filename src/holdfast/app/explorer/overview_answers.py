@@ -12,16 +12,15 @@ from datetime import timedelta
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.app.explorer.broken import Incident, OpenInclusions, incidents, lives
 from holdfast.app.explorer.health import WORDS, PinSpells, Reason, incident_reasons, pin_reasons, word_of
 from holdfast.app.explorer.newest import Newest
 from holdfast.app.explorer.routes import Route, Text, Whole
 from holdfast.app.report.texts import dependency_text, safe
-from holdfast.core.store.change_counts import TRACKED, UNKNOWN, Bool, ChangeCounts, Counts, I64, change_texts
+from holdfast.core.store.change_counts import I64, TRACKED, UNKNOWN, Bool, ChangeCounts, Counts, change_texts
 from holdfast.core.store.ledger_rows import EPOCH, LAKE, SHARED
-from holdfast.core.words.ranks import EVENTS
+from holdfast.core.words.ranks import EVENTS, ROLES
 from holdfast.errors import UnknownTableError
 from holdfast.kind import kinds
 
@@ -84,7 +83,7 @@ class OverviewAnswers:
                 "kinds": list(ws.kinds(name, at)),
                 "n_pins": len(pinned[name]),
                 "health": word_of(reasons[name]),
-                "why": [r.to_dict() for r in sorted(reasons[name], key=_gravest)],
+                "why": [self._reason(r) for r in sorted(reasons[name], key=_gravest)],
                 "tracked": since[name],
                 **self._sparkline(counts, name, since[name]),
             }
@@ -92,20 +91,29 @@ class OverviewAnswers:
         ]
         tables.sort(key=lambda table: (WORDS.index(table["health"]), -(_latest(table) or 0), table["name"]))
         words = [table["health"] for table in tables]
-        broken = [self._pin_incident(r, table) for table in names for r in reasons[table] if _is_pin(r)]
+        broken = [
+            self._pin_incident(reason, table)
+            for table in names
+            for reason in reasons[table]
+            if reason.role == "pinned" and reason.since is not None
+        ]
         pinned_texts = {(incident["table"], incident["text"]) for incident in broken}
-        others = [self._incident(i) for i in listed]
-        found = [*broken, *(i for i in others if (i["table"], i["text"]) not in pinned_texts)]
-        found.sort(key=lambda incident: -incident["version"])
+        others: list[Json] = [self._incident(i) for i in listed]
+        shown = [*broken, *(i for i in others if (i["table"], i["text"]) not in pinned_texts)]
+        shown.sort(key=lambda incident: -incident["version"])
         return {
             "version": at,
             "at": self._time(at),
             "n_pins": len(pins),
             "health": {word: words.count(word) for word in WORDS},
             "tables": tables,
-            "n_incidents": len(found),
-            "incidents": found[:MOST_INCIDENTS],
+            "n_incidents": len(shown),
+            "incidents": shown[:MOST_INCIDENTS],
         }
+
+    def _reason(self, reason: Reason) -> Json:
+        since_at = None if reason.since is None else self._time(reason.since)
+        return {**reason.to_dict(), "since_at": since_at}
 
     def _sparkline(self, counts: ChangeCounts, table: str, since: int) -> Json:
         """Rows over the versions of the workspace, at a few of them, and how much broke up to each."""
@@ -234,7 +242,7 @@ class OverviewAnswers:
         listed = []
         for version in page:
             here = some.version == version
-            told = {e: 0 for e in ALL_EVENTS}
+            told = dict.fromkeys(ALL_EVENTS, 0)
             for e, k in zip(some.event[here].tolist(), some.n[here].tolist(), strict=True):
                 told[counts.events.texts[e]] += k
             n = {e: k for e, k in told.items() if k}
@@ -254,7 +262,9 @@ class OverviewAnswers:
             name = counts.tables.texts[commits.table[row]]
             if name == SHARED:
                 continue
-            moved = {field: int(getattr(commits, field)[row]) for field in ("n_inserted", "n_deleted", "n_rows")}
+            moved = {
+                field: int(getattr(commits, field)[row]) for field in ("n_inserted", "n_deleted", "n_rows")
+            }
             known = {field: n for field, n in moved.items() if n != UNKNOWN}
             tables.append({"table": "the lake" if name == LAKE else name, **known})
             action = counts.actions.texts[commits.action[row]]
@@ -288,7 +298,9 @@ class OverviewAnswers:
 
         found: dict[int, list[Json]] = {}
         columns = ("dependency", "reason")
-        for block in change_texts(self._newest.workspace.ledger, counts, min(page), max(page), chosen, columns):
+        for block in change_texts(
+            self._newest.workspace.ledger, counts, min(page), max(page), chosen, columns
+        ):
             rows = zip(block.version.tolist(), block.event.tolist(), *block.cells.values(), strict=True)
             for version, code, text, reason in rows:
                 fields = json.loads(text or "{}")
@@ -336,12 +348,12 @@ class OverviewAnswers:
         return (EPOCH + timedelta(microseconds=int(commits.at[row]))).isoformat(timespec="seconds")
 
 
-def _place(version: I64, rows: Bool) -> npt.NDArray[np.int64]:
+def _place(version: I64, rows: Bool) -> I64:
     """Which one of the chosen rows of its version each is; the rows of a version stand together."""
-    before = np.cumsum(rows) - rows
+    before: I64 = np.cumsum(rows) - rows
     starts = np.ones(len(version), dtype=np.bool_)
     starts[1:] = version[1:] != version[:-1]
-    place: npt.NDArray[np.int64] = before - np.maximum.accumulate(np.where(starts, before, 0))
+    place: I64 = before - np.maximum.accumulate(np.where(starts, before, 0))
     return place
 
 
@@ -349,12 +361,8 @@ def _stored(event: str | None) -> str | None:
     return "appeared" if event == TRACKED else event
 
 
-def _is_pin(reason: Reason) -> bool:
-    return reason.why.startswith("pinned") and reason.since is not None
-
-
-def _gravest(reason: Reason) -> tuple[int, int]:
-    return WORDS.index(reason.word), -(reason.since or 0)
+def _gravest(reason: Reason) -> tuple[int, int, int]:
+    return WORDS.index(reason.word), ROLES.index(reason.role), -(reason.since or 0)
 
 
 def _latest(table: Json) -> int | None:

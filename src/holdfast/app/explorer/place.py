@@ -1,8 +1,8 @@
 """Where the page is served: which address, by which names, and whether nobody can listen on the way.
 
-Beyond this machine the token and all rows would go over the network for everybody on it to read. So an address
-that is not loopback needs a certificate, or the word of the user that it is not needed (`insecure`): a tunnel,
-a network of one's own.
+Beyond this machine the token and all rows would go over the network for everybody on it to read. So an
+address that is not loopback needs a certificate, or the word of the user that none is needed (`insecure`): a
+tunnel, a network of one's own.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Place:
         tls = None if cert is None or key is None else context_of(cert, key)
         if tls is None and not insecure and not is_loopback(host):
             raise UsageError(
-                f"--host {shorten(host)} is not this machine alone, so others on the network could read the token "
-                "and the rows. Give a certificate with --cert FILE --key FILE, or say --insecure if nobody else "
-                "can listen there."
+                f"--host {shorten(host)} is not this machine alone, so others on the network could read the "
+                "token and the rows. Give a certificate with --cert FILE --key FILE, or say --insecure if "
+                "nobody else can listen there."
             )
         return cls(host, tls)
 
@@ -98,7 +98,7 @@ def context_of(cert: Path, key: Path) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
 
     def no_password() -> str:
-        raise UsageError(f"the key {str(key)!r} needs a password. Give one without: nobody is there to type it.")
+        raise UsageError(f"the key {str(key)!r} needs a password. Give one that needs none.")
 
     try:
         context.load_cert_chain(cert, key, no_password)
@@ -108,6 +108,6 @@ def context_of(cert: Path, key: Path) -> ssl.SSLContext:
     except (ssl.SSLError, OSError) as error:
         raise UsageError(
             f"the certificate {str(cert)!r} with the key {str(key)!r} cannot be used: "
-            f"{getattr(error, 'reason', None) or error.strerror or error}. Both are PEM files that belong together."
+            f"{getattr(error, 'reason', None) or error.strerror or error}. Both are PEM files."
         ) from None
     return context

@@ -157,8 +157,8 @@ class ExplorerServer(ThreadingHTTPServer):
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise UsageError(
-                f"cannot listen on port {port} of {self.at.host}: {reason}. Give another --port, or none to have "
-                "a free one chosen."
+                f"cannot listen on port {port} of {self.at.host}: {reason}. Give another --port, or none to "
+                "have a free one chosen."
             ) from error
         self.hosts = self.at.hosts(self.port)
 

@@ -149,8 +149,8 @@ class ChangeCounts:
             (until - first + 1, *sizes),
         )
         different, n = np.unique(together, return_counts=True)
-        since, *others = np.unravel_index(different, (until - first + 1, *sizes))
-        return commits, Counts(since + first, *others, n)
+        since, of_table, of_kind, of_event = np.unravel_index(different, (until - first + 1, *sizes))
+        return commits, Counts(since + first, of_table, of_kind, of_event, n)
 
     def _rows(self, block: pa.Table, version: I64, places: I64) -> I64:
         """What the details of commits say of rows, int64[n, 3]; notes the ids of batches."""
@@ -164,7 +164,7 @@ class ChangeCounts:
                 self.batch_ids[int(version[place])] = batch_id
             if text is not None:
                 detail = json.loads(text)
-                rows[i] = [detail[name] if name in detail else UNKNOWN for name in _ROWS]
+                rows[i] = [UNKNOWN if (n := detail.get(name)) is None else n for name in _ROWS]
         return rows
 
 

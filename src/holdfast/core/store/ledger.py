@@ -151,7 +151,7 @@ class Ledger:
             yield from map(self._commit, sorted(rows, key=lambda row: row["version"]))
 
     def columns(self, columns: Sequence[str], first: int, last: int) -> Iterator[Any]:
-        """Some columns of all rows of a range of versions, and of others near them: Arrow tables, a file each.
+        """Some columns of all rows of a range of versions, and of some near them: Arrow tables by file.
 
         Names (`CODED_COLUMNS`) are dictionaries; within a version rows are as they were appended.
         """

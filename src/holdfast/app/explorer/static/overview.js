@@ -86,7 +86,8 @@ class Overview {
   #broke({ incidents, n_incidents: n }) {
     if (!incidents.length) return [hint("Nothing that looks meant broke since the tables were tracked.")];
     const rest = n > incidents.length ? hint(`The newest ${number(incidents.length)} of ${number(n)}. The timeline has all.`) : null;
-    return [el("ol", { class: "incidents" }, ...incidents.map(incident)), rest];
+    const groups = Map.groupBy(incidents, (i) => JSON.stringify([i.version, i.table]));
+    return [el("ol", { class: "incidents" }, ...[...groups.values()].map(group)), rest];
   }
 
   #focus(href) {
@@ -146,7 +147,11 @@ function row(table) {
       { class: "why" },
       ...(first === undefined ? [] : [text(first.text, "code", 90), el("span", { class: "aside", text: first.why })]),
       first?.since
-        ? el("span", { class: "since", text: `since version ${number(first.since)}${first.at_least ? " or before" : ""}` })
+        ? el(
+          "span",
+          { class: "since", title: exactly(first.since_at) },
+          `since version ${number(first.since)}${first.at_least ? " or before" : ""}, ${ago(first.since_at)}`,
+        )
         : null,
       more.length ? el("span", { class: "aside", text: `and ${number(more.length)} more` }) : null,
     ),
@@ -154,32 +159,39 @@ function row(table) {
   return el("li", {}, link);
 }
 
-/** Something that broke: what, when, by which batch, and whether it holds again. */
-function incident(i) {
-  const now = i.holds
-    ? el("span", { class: "event appeared", text: `holds again since ${number(i.again)}` })
-    : el("span", { class: `event ${i.strong ? "broke" : ""}`, text: i.strong ? "broken" : "broke" });
+/** What a version broke in a table, under one head: which batch, when, how many rows came and went. */
+function group(incidents) {
+  const [i] = incidents;
   const rows = [i.n_inserted ? `+${number(i.n_inserted)}` : "", i.n_deleted ? `−${number(i.n_deleted)}` : ""];
   const moved = rows.filter(Boolean).join(" ");
-  const link = el(
-    "a",
-    { href: format({ tab: "dependency", name: i.table, ask: i.ask }), class: `incident ${i.holds ? "over" : ""}` },
-    el("span", { class: "line" }, now, text(i.text, "code", 160)),
+  return el(
+    "li",
+    { class: "group-broke" },
     el(
-      "span",
+      "p",
       { class: "line aside" },
-      i.role === "dependency" ? null : el("span", { class: "role", text: i.role }),
-      el("span", {}, "table ", text(i.table, "name", 40)),
-      el("span", { text: i.reason }),
-    ),
-    el(
-      "span",
-      { class: "line aside" },
+      el("strong", {}, text(i.table, "name", 40)),
       el("span", { text: `version ${number(i.version)}${i.at_least ? " or before" : ""}` }),
       i.batch_id ? el("span", {}, "batch ", text(i.batch_id, "name", 40)) : null,
       moved ? el("span", { text: `${moved} ${i.n_inserted + i.n_deleted === 1 ? "row" : "rows"}` }) : null,
       el("time", { title: exactly(i.at), text: ago(i.at) }),
     ),
+    ...incidents.map(incident),
   );
-  return el("li", {}, link);
+}
+
+/** Something that broke, and whether it holds again. */
+function incident(i) {
+  const role = i.role === "dependency" ? null : el("span", { class: "role", text: i.role });
+  const state = i.holds
+    ? el("span", { class: "event appeared", text: `again since ${number(i.again)}`, title: "It holds again" })
+    : el("span", { class: `event ${i.strong ? "broke" : ""}`, text: i.strong ? "broken" : "broke" });
+  return el(
+    "a",
+    { href: format({ tab: "dependency", name: i.table, ask: i.ask }), class: `incident ${i.holds ? "over" : ""}` },
+    state,
+    text(i.text, "code", 160),
+    role,
+    el("span", { class: "aside", text: i.reason }),
+  );
 }
