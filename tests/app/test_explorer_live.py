@@ -77,6 +77,12 @@ class Stream:
             fields[name] = value.strip()
         return None
 
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         self.got.close()
         self.connection.close()
@@ -103,6 +109,8 @@ def test_each_listener_is_told_of_every_new_version(
         streams.pop().close()
         ws.apply("t", inserts=pa.table({"a": [4]}))
         assert [stream.event() for stream in streams] == [("version", "3")] * 2
+        for stream in streams:
+            stream.close()
 
 
 def test_streams_end_with_the_server(ws: holdfast.Workspace) -> None:
@@ -110,6 +118,7 @@ def test_streams_end_with_the_server(ws: holdfast.Workspace) -> None:
         stream = Stream(running)
         assert stream.event() == ("version", "1")
     assert stream.event() is None
+    stream.close()
     until(lambda: not len(running.listeners))
     until(lambda: all(thread.name != "versions" for thread in threading.enumerate()))
 
@@ -157,6 +166,8 @@ def test_the_oldest_listener_goes_when_there_are_too_many(ws: holdfast.Workspace
         assert streams[0].event() == ("full", "")
         assert streams[0].event() is None
         until(lambda: len(running.listeners) == listeners.MOST)
+        for stream in streams:
+            stream.close()
 
 
 def test_a_listener_that_is_gone_is_noticed(ws: holdfast.Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,9 +204,10 @@ def test_a_look_that_fails_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_strangers_hear_nothing(ws: holdfast.Workspace) -> None:
     with served(ws) as running:
-        assert Stream(running, cookie="").got.status == 403
-        stream = Stream(running, method="HEAD")
-        assert (stream.got.status, stream.got.read()) == (200, b"")
+        with Stream(running, cookie="") as stream:
+            assert stream.got.status == 403
+        with Stream(running, method="HEAD") as stream:
+            assert (stream.got.status, stream.got.read()) == (200, b"")
         assert len(running.listeners) == 0
 
 

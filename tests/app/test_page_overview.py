@@ -1,4 +1,4 @@
-"""The overview of the page in a browser, over real workspaces: health, what broke, the timeline, live news."""
+"""The overview of the page in a browser, over real workspaces: health, what broke, timeline, news."""
 
 from __future__ import annotations
 
