@@ -6,7 +6,20 @@ One of them, or all. Arguments go to the benchmark, or to each of them; what all
 
 import sys
 
-from benchmarks import dcs, fds, foreign_keys, inds, keys, lake, overlaps, repairs, rules, scaling, stores
+from benchmarks import (
+    dcs,
+    fds,
+    foreign_keys,
+    inds,
+    keys,
+    lake,
+    overlaps,
+    page,
+    repairs,
+    rules,
+    scaling,
+    stores,
+)
 
 BENCHMARKS = {
     "keys": keys.main,
@@ -17,6 +30,7 @@ BENCHMARKS = {
     "rules": rules.main,
     "lake": lake.main,
     "overlaps": overlaps.main,
+    "page": page.main,
     "stores": stores.main,
     "scaling": scaling.main,
     "repairs": repairs.main,
