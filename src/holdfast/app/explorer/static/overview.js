@@ -153,7 +153,7 @@ function row(table) {
           `since version ${number(first.since)}${first.at_least ? " or before" : ""}, ${ago(first.since_at)}`,
         )
         : null,
-      more.length ? el("span", { class: "aside", text: `and ${number(more.length)} more` }) : null,
+      more.length ? el("span", { class: "aside", text: `+${number(more.length)} more` }) : null,
     ),
   );
   return el("li", {}, link);
@@ -190,8 +190,6 @@ function incident(i) {
     "a",
     { href: format({ tab: "dependency", name: i.table, ask: i.ask }), class: `incident ${i.holds ? "over" : ""}` },
     state,
-    text(i.text, "code", 160),
-    role,
-    el("span", { class: "aside", text: i.reason }),
+    el("span", { class: "line" }, text(i.text, "code", 160), role, el("span", { class: "aside", text: i.reason })),
   );
 }
