@@ -28,7 +28,6 @@ from holdfast.core.words.predicate import IMPLIED, Dc, Operator
 from holdfast.core.words.ranks import LONG_HELD, Rank
 from holdfast.core.words.row_rule import RowRule
 from holdfast.kind import entries
-from holdfast.order import WIDEST
 
 if TYPE_CHECKING:
     from holdfast.workspace import Workspace
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
 FIRST = 3
 MOST_INDS = 300
 MOST_VERSIONS = 60
+# Minimal keys of a table, the shortest, among which a primary key is looked for.
+MOST_KEYS = 20
 # What had held for long means something from this score on.
 WORTH = 0.3
 
@@ -247,7 +248,7 @@ def _ranks(ws: Workspace, broken: Sequence[Dependency], at: int) -> list[Rank]:
             gone.setdefault(dependency.table, []).append(dependency.columns)
     order = ws.order(at)
     held = order.keys
-    order = replace(order, keys=cache(lambda table: _narrow((*(held(table) or ()), *gone.get(table, ())))))
+    order = replace(order, keys=cache(lambda table: (*_shortest(held(table) or ()), *gone.get(table, ()))))
     columns = {table: {*ws.schema(table, at).names} for table in {d.table for d in broken}}
     known = [i for i, d in enumerate(broken) if {*d.columns} <= columns[d.table]]
     ranks = [Rank("chance", 0.0)] * len(broken)  # a column that is gone broke nothing
@@ -256,9 +257,9 @@ def _ranks(ws: Workspace, broken: Sequence[Dependency], at: int) -> list[Rank]:
     return ranks
 
 
-def _narrow(keys: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    """Keys that somebody may have meant: tables have thousands of wider ones, which say nothing here."""
-    return tuple(key for key in keys if len(key) <= WIDEST)
+def _shortest(keys: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Keys that somebody may have meant: tables have thousands of longer ones, which say nothing here."""
+    return sorted(keys, key=len)[:MOST_KEYS]
 
 
 def dependency_of(fields: Mapping[str, Any]) -> Dependency:
