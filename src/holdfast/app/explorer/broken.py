@@ -30,6 +30,7 @@ from holdfast.core.words.row_rule import RowRule
 from holdfast.kind import entries
 
 if TYPE_CHECKING:
+    from holdfast.inclusions.links.references import References
     from holdfast.workspace import Workspace
 
 # Of a version, table and kind so many are weighed; of inclusions that are broken now, and of versions.
@@ -247,8 +248,17 @@ def _ranks(ws: Workspace, broken: Sequence[Dependency], at: int) -> list[Rank]:
         if isinstance(dependency, Ucc):
             gone.setdefault(dependency.table, []).append(dependency.columns)
     order = ws.order(at)
-    held = order.keys
-    order = replace(order, keys=cache(lambda table: (*_shortest(held(table) or ()), *gone.get(table, ()))))
+    held, references = order.keys, order.references
+
+    @cache
+    def keys(table: str) -> tuple[tuple[str, ...], ...]:
+        return (*_shortest(held(table) or ()), *gone.get(table, ()))
+
+    def among() -> References | None:
+        found = references()
+        return None if found is None else replace(found, keys=keys)
+
+    order = replace(order, keys=keys, references=among)
     columns = {table: {*ws.schema(table, at).names} for table in {d.table for d in broken}}
     known = [i for i, d in enumerate(broken) if {*d.columns} <= columns[d.table]]
     ranks = [Rank("chance", 0.0)] * len(broken)  # a column that is gone broke nothing
