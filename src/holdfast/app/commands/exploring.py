@@ -17,10 +17,10 @@ import typer
 from holdfast.app.calls import note, open_workspace
 from holdfast.app.options import Output, check_share
 from holdfast.app.writing import print_written, shows_to_a_person, written_to
-from holdfast.errors import UsageError, plural
+from holdfast.errors import HoldfastError, UsageError, plural
 
 if TYPE_CHECKING:
-    from holdfast.app.explorer import ExplorerServer
+    from holdfast.app.explorer import Explorer, ExplorerServer
 
 
 ONLY_READS = "the page only reads; with --write it can pin and mute"
@@ -48,17 +48,30 @@ def explore(
     write: Annotated[
         bool, typer.Option("--write", help="Let the page pin and mute what it shows, too.")
     ] = False,
+    host: Annotated[
+        str | None,
+        typer.Option(metavar="HOST", help="Listen on another address than 127.0.0.1; needs a certificate."),
+    ] = None,
+    cert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TLS: the certificate and its chain, as PEM.")
+    ] = None,
+    key: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS: the key, as PEM.")] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Another --host without TLS: others may read along.")
+    ] = False,
 ) -> None:
-    """Look at a lake and at what is tracked in the browser.
+    """Look at what is tracked, and at a lake, in the browser.
 
     Serves a page to this machine alone until Ctrl-C. Whoever has the address can read the workspace, and with
     --write pin and mute in it.
     """
-    from holdfast.app.explorer import Explorer, ExplorerServer
+    from holdfast.app.explorer import Explorer, ExplorerServer, Place
 
+    place = Place.of(host, cert, key, insecure=insecure)
     with open_workspace(ctx) as ws:
         explorer = Explorer(ws, write=write)
-        with ExplorerServer(explorer, port, debug=ctx.obj.debug) as server:
+        with ExplorerServer(explorer, port, at=place, debug=ctx.obj.debug) as server:
+            threading.Thread(target=prepare, args=(explorer,), name="prepare", daemon=True).start()
             print(server.address, flush=True)
             note(f"{CAN_WRITE if write else ONLY_READS}; Ctrl-C ends it")
             wanted = not no_browser and _has_screen()
@@ -68,6 +81,11 @@ def explore(
             except KeyboardInterrupt:
                 note("ended")
         explorer.close()
+
+
+def prepare(explorer: Explorer) -> None:
+    with contextlib.suppress(HoldfastError):  # the page asks for it, and is told
+        explorer.prepare()
 
 
 def _has_screen() -> bool:

@@ -8,6 +8,7 @@ can see.
 from __future__ import annotations
 
 from holdfast.app.explorer.api import Explorer
+from holdfast.app.explorer.place import Place
 from holdfast.app.explorer.server import ExplorerServer
 
-__all__ = ["Explorer", "ExplorerServer"]
+__all__ = ["Explorer", "ExplorerServer", "Place"]

@@ -20,6 +20,7 @@ from holdfast.app.explorer.dependency_answers import DependencyAnswers
 from holdfast.app.explorer.lake_answers import LakeAnswers
 from holdfast.app.explorer.map_answers import MapAnswers
 from holdfast.app.explorer.newest import Newest
+from holdfast.app.explorer.overview_answers import OverviewAnswers
 from holdfast.app.explorer.relying_answers import RelyingAnswers
 from holdfast.app.explorer.routes import Download, NotFoundError, ReadOnlyError, Route
 from holdfast.app.explorer.table_answers import TableAnswers
@@ -30,7 +31,15 @@ from holdfast.kind import entries, kinds
 if TYPE_CHECKING:
     from holdfast.workspace import Workspace
 
-PARTS = (LakeAnswers, TrackedAnswers, MapAnswers, TableAnswers, DependencyAnswers, RelyingAnswers)
+PARTS = (
+    OverviewAnswers,
+    MapAnswers,
+    TableAnswers,
+    TrackedAnswers,
+    DependencyAnswers,
+    LakeAnswers,
+    RelyingAnswers,
+)
 READ_ONLY = "this page only reads: start it with 'holdfast explore --write' to pin and mute from it."
 
 
@@ -98,6 +107,15 @@ class Explorer:
     def version(self) -> int:
         """The version that the last question was answered from; -1 before the first."""
         return self._newest.version
+
+    def newest_version(self) -> int:
+        """The newest version of the workspace, seen without waiting for a question. Cost: a `stat`."""
+        return self._newest.workspace.version
+
+    def prepare(self) -> None:
+        """Work out what the first page asks for, so that it is there when the page is."""
+        if self._newest.workspace.version:
+            self.answer("workspace/overview", {})
 
     def close(self, patience_s: float = 2.0) -> None:
         """Wait for the question that is being answered, and let no other one in."""

@@ -1,7 +1,8 @@
 """The web server of the page: for the browser of the person who started it, and for nobody else.
 
-- It listens on 127.0.0.1 only. Other users of the machine, and pages of other sites, can reach that too; so
-  whoever does not know a random token is told 403 and nothing else.
+- It listens on 127.0.0.1, elsewhere only with TLS or if the user says that it need not be (`place.py`). Other
+  users of the machine, and pages of other sites, can reach that too; so whoever does not know a random token
+  is told 403 and nothing else.
 - The token is shown once: the address with the token gives a cookie (HttpOnly, SameSite=Strict) and leads on
   to the page, whose address has no token. A browser keeps and tells addresses; a cookie it keeps to itself.
 - A browser sends a cookie to every port of 127.0.0.1, so to servers of other users, too. Therefore the cookie
@@ -18,6 +19,9 @@
   body is ever read.
 - Connections on which nobody showed the token are few, and the oldest goes when another comes: whoever opens
   many, or sends a byte a minute, keeps nobody else out.
+- Whoever has the token is limited, too, but generously (`limits.py`): a page gone wild is told 429, and no
+  request is longer than a page's are.
+- Pages that listen for new versions (`listeners.py`) are few, and end with the server.
 - Whatever a lake holds reaches the page as JSON in ASCII, and the page may load nothing but its own files
   (Content-Security-Policy): a hostile name or cell stays a text.
 """
@@ -43,6 +47,9 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from holdfast.app.explorer.api import READ_ONLY, Explorer
+from holdfast.app.explorer.limits import LONGEST_ADDRESS, LONGEST_HEAD, Bucket
+from holdfast.app.explorer.listeners import Listeners
+from holdfast.app.explorer.place import Place
 from holdfast.app.explorer.routes import (
     Download,
     ForeignError,
@@ -60,7 +67,6 @@ from holdfast.errors import (
     shorten,
 )
 
-ADDRESS = "127.0.0.1"
 GZIP_FROM = 10_000  # bytes; less is not worth the work
 IDLE_S = 30.0  # a connection on which nothing is asked, or taken, is closed
 MOST_STRANGERS = 128  # connections without the token, each with a thread and a file descriptor
@@ -95,6 +101,7 @@ COOKIE = "holdfast"
 # Where the token's address leads: the browser comes from another site there (a file, a chat), and sends no
 # cookie that is strict. From this page on to that of the workspace it stays on one site.
 ENTRANCE = "enter"
+EVENTS = "api/events"
 
 
 @dataclass(frozen=True)
@@ -144,29 +151,52 @@ class ExplorerServer(ThreadingHTTPServer):
     request_queue_size = 64
 
     def __init__(
-        self, explorer: Explorer, port: int = 0, *, folder: Traversable | None = None, debug: bool = False
+        self,
+        explorer: Explorer,
+        port: int = 0,
+        *,
+        at: Place | None = None,
+        folder: Traversable | None = None,
+        debug: bool = False,
     ) -> None:
         self.explorer, self.debug = explorer, debug
+        self.at = at or Place()
+        self.address_family = self.at.family
+        self.requests, self.listeners = Bucket(), Listeners(explorer.newest_version)
         self.files = page_files(folder)
         self.token, self.place = secrets.token_urlsafe(32), secrets.token_urlsafe(16)
         self.entered = threading.Event()
         self._strangers: dict[Any, None] = {}  # sockets, the oldest first
         self._strangers_lock = threading.Lock()
         try:
-            super().__init__((ADDRESS, port), _Handler)
+            super().__init__((self.at.host, port), _Handler)
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise UsageError(
-                f"cannot listen on port {port} of {ADDRESS}: {reason}. Give another --port, or none to have "
-                "a free one chosen."
+                f"cannot listen on port {port} of {self.at.host}: {reason}. Give another --port, or none to "
+                "have a free one chosen."
             ) from error
-        hosts = [f"{host}:{self.port}" for host in (ADDRESS, "localhost")]
-        self.hosts = frozenset([*hosts, ADDRESS, "localhost"] if self.port == 80 else hosts)
+        self.hosts = self.at.hosts(self.port)
 
     def server_bind(self) -> None:
         # That of HTTPServer looks up the machine's name, which can take seconds.
         TCPServer.server_bind(self)
-        self.server_name, self.server_port = ADDRESS, self.port
+        self.server_name, self.server_port = self.at.host, self.port
+
+    def get_request(self) -> tuple[Any, Any]:
+        request, client = super().get_request()
+        if self.at.tls is not None:
+            # Hands are shaken when the connection is first read, in its own thread: who stalls stalls nobody.
+            request = self.at.tls.wrap_socket(request, server_side=True, do_handshake_on_connect=False)
+        return request, client
+
+    def shutdown(self) -> None:
+        self.listeners.close()
+        super().shutdown()
+
+    def server_close(self) -> None:
+        self.listeners.close()
+        super().server_close()
 
     @property
     def port(self) -> int:
@@ -174,11 +204,15 @@ class ExplorerServer(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        return f"http://{ADDRESS}:{self.port}/{self.token}/"
+        return f"{self._base}/{self.token}/"
 
     @property
     def page_address(self) -> str:
-        return f"http://{ADDRESS}:{self.port}/{self.place}/"
+        return f"{self._base}/{self.place}/"
+
+    @property
+    def _base(self) -> str:
+        return f"{self.at.scheme}://{self.at.shown}:{self.port}"
 
     def knows(self, cookies: list[str]) -> bool:
         """Whether one of the cookies is ours. There may be several of its name: other servers give them."""
@@ -222,6 +256,13 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
             self.close_connection = True  # what is sent along is hardly ever read: it is no next request
+        if len(self.path) > LONGEST_ADDRESS or self._head_size() > LONGEST_HEAD:
+            self.close_connection = True
+            long = len(self.path) > LONGEST_ADDRESS
+            self._refuse(
+                HTTPStatus.REQUEST_URI_TOO_LONG if long else HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+            )
+            return
         path, _, query = self.path.partition("?")
         first, slash, below = path.removeprefix("/").partition("/")
         hosts = self.headers.get_all("Host") or []
@@ -240,8 +281,15 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.admit(self.connection)
             self._answer_admitted(below if slash else None, query)
 
+    def _head_size(self) -> int:
+        return sum(len(name) + len(value) for name, value in self.headers.items())
+
     def _answer_admitted(self, path: str | None, query: str) -> None:
         """Whoever has shown the token or the cookie; the path below that of the page, None outside of it."""
+        if wait_s := self.server.requests.wait_s():
+            document = _json({"error": "too many requests at once."})
+            self._answer_json(HTTPStatus.TOO_MANY_REQUESTS, document, {"Retry-After": str(wait_s)})
+            return
         route = (path or "").removeprefix("api/")
         if path is not None and path != route and self.server.explorer.changes(route):
             self._act(route)
@@ -250,6 +298,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered.")
         elif path is None:
             self._let_in()
+        elif path == EVENTS:
+            self._stream()
         elif path != route:
             status, answer = self._document(lambda: self.server.explorer.answer(route, fields_of(query)))
             version = {VERSION: str(self.server.explorer.version)}
@@ -338,9 +388,20 @@ class _Handler(BaseHTTPRequestHandler):
         """Gives the cookie, and leads on to where it is needed."""
         self.server.entered.set()
         place = f"/{self.server.place}/"
-        cookie = f"{COOKIE}={self.server.token}; Path={place}; HttpOnly; SameSite=Strict"
+        secure = "" if self.server.at.tls is None else "; Secure"
+        cookie = f"{COOKIE}={self.server.token}; Path={place}; HttpOnly; SameSite=Strict{secure}"
         headers = {"Location": f"{place}{ENTRANCE}", "Set-Cookie": cookie}
         self._send(HTTPStatus.FOUND, _Body(JSON_TYPE, b"{}"), headers)
+
+    def _stream(self) -> None:
+        """Versions as they come, until the page or the server ends. What is late is late: nothing is kept."""
+        self.close_connection = True
+        self.send_response(HTTPStatus.OK)
+        for name, value in {**HEADERS, "Content-Type": "text/event-stream", "Connection": "close"}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.server.listeners.serve(self.wfile.write)
 
     def _send(self, status: HTTPStatus, body: _Body, more: dict[str, str] | None = None) -> None:
         zipped = len(body.plain) > GZIP_FROM and takes_gzip(self.headers.get_all("Accept-Encoding") or [])

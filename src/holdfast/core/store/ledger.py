@@ -137,10 +137,17 @@ class Ledger:
         rows = [row for file in files for row in self._slim_rows(file) if table in (None, row.table)]
         return sorted(rows, key=lambda row: row.version)
 
-    def states(self) -> Iterator[CommitRow]:
-        """All commit rows with their states, oldest first; in memory are those of one file at a time."""
-        for file in self._files.refresh(at_once=False).files:
-            rows = self._files.rows(file, "commit", STATE_COLUMNS, file.first, file.last)
+    def states(
+        self, table: str | None = None, first: int = 1, last: int | None = None
+    ) -> Iterator[CommitRow]:
+        """Commit rows with their states, oldest first: all, or those of a table in a range of versions.
+
+        In memory are those of one file at a time.
+        """
+        files = self._files.refresh(at_once=False).files
+        last = files[-1].last if files and last is None else last or 0
+        for file in _spanning(files, first, last):
+            rows = self._files.rows(file, "commit", STATE_COLUMNS, first, last, table=table)
             yield from map(self._commit, sorted(rows, key=lambda row: row["version"]))
 
     def latest(self, table: str, until: int, since: int, most: int) -> list[CommitRow]:
@@ -156,6 +163,14 @@ class Ledger:
                 rows += self._files.rows(file, "commit", STATE_COLUMNS, since + 1, until, table=table)
         rows.sort(key=lambda row: int(row["version"]))
         return [self._commit(row) for row in rows[-most:]]
+
+    def columns(self, columns: Sequence[str], first: int, last: int) -> Iterator[Any]:
+        """Some columns of all rows of a range of versions, and of some near them: Arrow tables by file.
+
+        Names (`CODED_COLUMNS`) are dictionaries; within a version rows are as they were appended.
+        """
+        for file in _spanning(self._files.refresh(at_once=False).files, first, last):
+            yield self._files.columns(file, columns, first, last)
 
     def verify(self) -> int:
         """Read every live file whole, with its page checksums; how many there are.

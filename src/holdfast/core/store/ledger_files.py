@@ -20,7 +20,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -60,7 +60,15 @@ from holdfast.core.store.delta_log import (
     refuse_odd_path,
 )
 from holdfast.core.store.files import FileRef, check_file, opened, sync_file, sync_folder, unique_name
-from holdfast.core.store.ledger_rows import EPOCH, LAKE, SCHEMA, SHARED, add_columns, row_groups
+from holdfast.core.store.ledger_rows import (
+    CODED_COLUMNS,
+    EPOCH,
+    LAKE,
+    SCHEMA,
+    SHARED,
+    add_columns,
+    row_groups,
+)
 from holdfast.core.store.root import Root, content_of
 from holdfast.errors import DamagedFileError, HoldfastError, WorkspaceError
 
@@ -256,8 +264,12 @@ class LedgerFiles:
         )
 
     @contextmanager
-    def open_file(self, path: str, length: int, *, fresh: bool = False) -> Iterator[Any]:
+    def open_file(
+        self, path: str, length: int, *, fresh: bool = False, coded: Sequence[str] = ()
+    ) -> Iterator[Any]:
         """A Parquet file, with whatever is wrong with it turned into a DamagedFileError.
+
+        Columns that are `coded` are read as dictionaries.
 
         Page checksums leave headers and footer out, so the name carries one of the whole file; it
         is checked once per process, or now if `fresh`. Files merged by another tool have none.
@@ -265,7 +277,9 @@ class LedgerFiles:
         name = f"{FOLDER}/{path}"
         try:
             with pq.ParquetFile(
-                self._checked(name, length, fresh), page_checksum_verification=True
+                self._checked(name, length, fresh),
+                page_checksum_verification=True,
+                read_dictionary=list(coded) or None,
             ) as parquet:
                 yield parquet
         except HoldfastError:
@@ -301,6 +315,14 @@ class LedgerFiles:
         """All rows of a file, read afresh."""
         with self.open_file(file.path, file.length, fresh=True) as parquet:
             return parquet.read(use_threads=False).select(SCHEMA.names)
+
+    def columns(self, file: LiveFile, columns: Sequence[str], first: int, last: int) -> pa.Table:
+        """Some columns of all rows that may be of a range of versions; names are dictionaries.
+
+        No row becomes a Python object. Cost: the row groups of these versions, of these columns.
+        """
+        with self.open_file(file.path, file.length, coded=CODED_COLUMNS) as parquet:
+            return parquet.read_row_groups(row_groups(parquet, first, last), columns=list(columns))
 
     def rows(
         self,

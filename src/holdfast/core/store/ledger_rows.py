@@ -47,6 +47,8 @@ SCHEMA = Schema(
 ARROW_SCHEMA: Any = pa.RecordBatchReader.from_stream(Table.from_batches([], schema=SCHEMA)).schema
 COMMIT_COLUMNS = ("at", "action", "batch_id", "detail")
 STATE_COLUMNS = (*COMMIT_COLUMNS, "state", "heads")
+# Columns of few different texts.
+CODED_COLUMNS = ("entry", "table", "action", "kind", "change")
 CHANGE_COLUMNS = ("at", "change", "dependency", "reason", "witnesses")
 
 
@@ -153,7 +155,12 @@ def commit_cells(commit: CommitRow) -> dict[str, Any]:
 
 
 def encode_commit(commits: Sequence[dict[str, Any]], changes: Sequence[ChangeRow]) -> Any:
-    """The Parquet file of one version, as an Arrow buffer; the cells of the commit rows come first.
+    """The Parquet file of one version, as an Arrow buffer."""
+    return to_parquet(commit_block(commits, changes))
+
+
+def commit_block(commits: Sequence[dict[str, Any]], changes: Sequence[ChangeRow]) -> pa.Table:
+    """The rows of one version; the cells of the commit rows come first.
 
     Arrays are built by arro3: `pa.array` of Python objects would import pandas (0.3 s).
     """
@@ -189,8 +196,7 @@ def encode_commit(commits: Sequence[dict[str, Any]], changes: Sequence[ChangeRow
             arrays.append(Array(columns[name], DataType.int64()).cast(kind))
         else:
             arrays.append(Array(columns[name], kind))
-    block = pa.RecordBatchReader.from_stream(Table.from_arrays(arrays, schema=SCHEMA)).read_all()
-    return to_parquet(block)
+    return pa.RecordBatchReader.from_stream(Table.from_arrays(arrays, schema=SCHEMA)).read_all()
 
 
 def to_parquet(block: Any) -> Any:

@@ -10,11 +10,12 @@ const outdated = [];
 components may mean others now. */
 export const onNewVersion = (listener) => outdated.push(listener);
 
-function look(response) {
-  const newest = response.headers.get("Holdfast-Version");
+/** The newest version, as a text: from an answer, or as the server tells it by itself. */
+export function announce(newest) {
   if (newest === null || newest === version) return;
-  if (version !== null) outdated.forEach((listener) => listener());
+  const first = version === null;
   version = newest;
+  if (!first) outdated.forEach((listener) => listener());
 }
 
 /** The answer to `api/path?parameters`. An AbortError goes through: whoever aborted does not want to hear of it. */
@@ -41,7 +42,7 @@ async function request(path, how, exact = false) {
     if (error.name === "AbortError") throw error;
     throw new ApiError("The server does not answer. Is 'holdfast explore' still running?");
   }
-  look(response);
+  announce(response.headers.get("Holdfast-Version"));
   let answer;
   try {
     answer = JSON.parse(body, exact ? exactIntegers : undefined);

@@ -6,10 +6,12 @@
 
 import { get, onNewVersion } from "./api.js";
 import { byId, el, failure, fill, number, plural } from "./dom.js";
+import { live } from "./live.js";
 import { format, parse } from "./route.js";
 
 // By the `tab` of the address; `at` is the element that a view fills, and the links in the head are #tab-NAME.
 const VIEWS = {
+  overview: { at: "overview", module: () => import("./overview.js") },
   map: { at: "diagram", module: () => import("./diagram.js") },
   table: { at: "tracked", module: () => import("./table.js") },
   dependency: { at: "dependency", module: () => import("./dependency.js") },
@@ -79,7 +81,7 @@ class Page {
     if (route.component !== undefined || route.table !== undefined) return "lake";
     try {
       const { lake, workspace } = await this.summary;
-      return lake === null && workspace.tables.length ? "table" : "lake";
+      return workspace.tables.length ? "overview" : "lake";
     } catch {
       return "lake"; // which tells why
     }
@@ -132,3 +134,4 @@ class Page {
 }
 
 new Page().follow();
+live();

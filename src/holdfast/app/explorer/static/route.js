@@ -1,6 +1,6 @@
 // The state of the page in the address, such as #tab=table&name=orders, so that reload, back and links work.
 
-const TABS = ["map", "table", "dependency", "lake"];
+const TABS = ["overview", "map", "table", "dependency", "lake"];
 const OLD_TABS = { tracked: "table" };
 const NUMBERS = ["component", "cluster", "table"]; // of the lake
 const SHARES = ["score", "coverage"];

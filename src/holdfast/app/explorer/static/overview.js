@@ -1,0 +1,195 @@
+// The first tab: what is broken now, since when, and where. The health of all tables, what broke lately, and the
+// timeline of the workspace (`timeline.js`), whose versions are listed beside it (`versions.js`).
+
+import { get } from "./api.js";
+import { el, failure, fill, hint, loading, notice, number, plural, text } from "./dom.js";
+import { ago, exactly } from "./times.js";
+import { format } from "./route.js";
+import { sparkline } from "./sparkline.js";
+import { Timeline } from "./timeline.js";
+import { Versions } from "./versions.js";
+
+const HEALTH = {
+  broken: "A pin of severity error does not hold, or a foreign key that held has orphans now.",
+  drifting: "A pin of severity warning does not hold, a pin holds only within its tolerance, or a foreign key, a "
+    + "primary key or what had held for long broke lately and does not hold again.",
+  hold: "All pins hold, and no foreign key, primary key or long-held dependency broke lately.",
+};
+const WORDS = { broken: "broken", drifting: "drifting", hold: "holds" };
+
+class Overview {
+  constructor(page, holder) {
+    this.page = page;
+    this.head = el("div", { class: "state", role: "status", "aria-label": "Health of the workspace" });
+    this.tables = el("section", { class: "healths", "aria-label": "Tables" }, loading("Tables"));
+    this.incidents = el("section", { class: "side", "aria-label": "What broke" }, loading("What broke"));
+    this.versions = new Versions(() => this.#showIncidents());
+    this.timeline = new Timeline({
+      pick: (range) => this.#showVersions(range),
+      filter: ({ table, kind }) => this.page.write({ tab: "overview", name: table, kind }),
+    });
+    this.versions.node.hidden = true;
+    fill(
+      holder,
+      this.head,
+      this.timeline.node,
+      el("div", { class: "halves" }, this.tables, el("div", { class: "right-half" }, this.incidents, this.versions.node)),
+    );
+  }
+
+  async follow({ name, kind }) {
+    const { workspace } = await this.page.summary.catch(() => ({ workspace: null }));
+    if (workspace?.tables.length === 0) {
+      this.#nothing();
+      return;
+    }
+    this.timeline.offer(workspace?.tables.map((t) => t.name) ?? [], workspace?.nouns ?? {}, { table: name, kind });
+    await this.refresh();
+  }
+
+  /** There is another version: the same again, in place. */
+  async refresh() {
+    // The tables first: their answer is what people wait for.
+    try {
+      this.#show(await get("workspace/overview"));
+    } catch (error) {
+      fill(this.tables, failure("The tables cannot be listed", error));
+      fill(this.incidents);
+      return;
+    }
+    this.timeline.refresh();
+    this.versions.refresh();
+  }
+
+  #nothing() {
+    const how = "Track one with: holdfast track NAME FILE. Its health and its history are shown here.";
+    fill(this.head);
+    fill(this.incidents);
+    this.timeline.node.hidden = true;
+    fill(this.tables, notice("No tracked table", how));
+  }
+
+  #show(answer) {
+    const focus = document.activeElement?.getAttribute("href");
+    const inside = this.tables.contains(document.activeElement) || this.incidents.contains(document.activeElement);
+    this.timeline.node.hidden = false;
+    fill(this.head, ...Object.keys(HEALTH).map((word) => told(word, answer.health[word])), newest(answer));
+    fill(this.tables, heading("Tables", answer.tables.length), el("ul", { class: "rows" }, ...answer.tables.map(row)));
+    fill(this.incidents, heading("What broke", answer.n_incidents), ...this.#broke(answer));
+    if (inside && focus) this.#focus(focus);
+    if (!this.painted) {
+      this.painted = true;
+      requestAnimationFrame(() => setTimeout(() => performance.mark("holdfast-painted-overview")));
+    }
+  }
+
+  #broke({ incidents, n_incidents: n }) {
+    if (!incidents.length) return [hint("Nothing that looks meant broke since the tables were tracked.")];
+    const rest = n > incidents.length ? hint(`The newest ${number(incidents.length)} of ${number(n)}. The timeline has all.`) : null;
+    const groups = Map.groupBy(incidents, (i) => JSON.stringify([i.version, i.table]));
+    return [el("ol", { class: "incidents" }, ...[...groups.values()].map(group)), rest];
+  }
+
+  #focus(href) {
+    const links = [...this.tables.querySelectorAll("a"), ...this.incidents.querySelectorAll("a")];
+    links.find((link) => link.getAttribute("href") === href)?.focus({ preventScroll: true });
+  }
+
+  #showVersions(range) {
+    this.incidents.hidden = true;
+    this.versions.node.hidden = false;
+    this.versions.show(range);
+  }
+
+  #showIncidents() {
+    this.versions.node.hidden = true;
+    this.incidents.hidden = false;
+    this.timeline.unpick();
+  }
+}
+
+export const open = (page, holder) => new Overview(page, holder);
+
+const heading = (title, n) => el("h2", {}, `${title} `, el("span", { class: "count", text: number(n) }));
+
+/** "2 broken", the largest thing of the page. */
+function told(word, n) {
+  return el(
+    "p",
+    { class: `word ${n ? word : "none"}`, title: HEALTH[word] },
+    el("b", { text: number(n) }),
+    ` ${word === "hold" && n === 1 ? "holds" : word}`,
+  );
+}
+
+function newest({ version, at, n_pins: pins }) {
+  return el(
+    "p",
+    { class: "newest" },
+    pins ? `${plural(pins, "pin")} · ` : "nothing is pinned · ",
+    `version ${number(version)} · `,
+    el("time", { title: exactly(at), text: ago(at) }),
+  );
+}
+
+/** A table: health, rows, their past, and what is wrong. */
+function row(table) {
+  const [first, ...more] = table.why;
+  const link = el(
+    "a",
+    { href: format({ tab: "table", name: table.name }), class: `health-row ${table.health}` },
+    el("span", { class: `health ${table.health}`, title: HEALTH[table.health], text: WORDS[table.health] }),
+    text(table.name, "name", 60),
+    el("span", { class: "number", text: number(table.n_rows), title: plural(table.n_rows, "row") }),
+    sparkline(table),
+    el(
+      "span",
+      { class: "why" },
+      ...(first === undefined ? [] : [text(first.text, "code", 90), el("span", { class: "aside", text: first.why })]),
+      first?.since
+        ? el(
+          "span",
+          { class: "since", title: exactly(first.since_at) },
+          `since version ${number(first.since)}${first.at_least ? " or before" : ""}, ${ago(first.since_at)}`,
+        )
+        : null,
+      more.length ? el("span", { class: "aside", text: `+${number(more.length)} more` }) : null,
+    ),
+  );
+  return el("li", {}, link);
+}
+
+/** What a version broke in a table, under one head: which batch, when, how many rows came and went. */
+function group(incidents) {
+  const [i] = incidents;
+  const rows = [i.n_inserted ? `+${number(i.n_inserted)}` : "", i.n_deleted ? `−${number(i.n_deleted)}` : ""];
+  const moved = rows.filter(Boolean).join(" ");
+  return el(
+    "li",
+    { class: "group-broke" },
+    el(
+      "p",
+      { class: "line aside" },
+      el("strong", {}, text(i.table, "name", 40)),
+      el("span", { text: `version ${number(i.version)}${i.at_least ? " or before" : ""}` }),
+      i.batch_id ? el("span", {}, "batch ", text(i.batch_id, "name", 40)) : null,
+      moved ? el("span", { text: `${moved} ${i.n_inserted + i.n_deleted === 1 ? "row" : "rows"}` }) : null,
+      el("time", { title: exactly(i.at), text: ago(i.at) }),
+    ),
+    ...incidents.map(incident),
+  );
+}
+
+/** Something that broke, and whether it holds again. */
+function incident(i) {
+  const role = i.role === "dependency" ? null : el("span", { class: "role", text: i.role });
+  const state = i.holds
+    ? el("span", { class: "event appeared", text: `again since ${number(i.again)}`, title: "It holds again" })
+    : el("span", { class: `event ${i.strong ? "broke" : ""}`, text: i.strong ? "broken" : "broke" });
+  return el(
+    "a",
+    { href: format({ tab: "dependency", name: i.table, ask: i.ask }), class: `incident ${i.holds ? "over" : ""}` },
+    state,
+    el("span", { class: "line" }, text(i.text, "code", 160), role, el("span", { class: "aside", text: i.reason })),
+  );
+}

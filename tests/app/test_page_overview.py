@@ -1,0 +1,232 @@
+"""The overview of the page in a browser, over real workspaces: health, what broke, timeline, news."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import holdfast
+from app.browser import PAGE, expect, explored, until
+from app.test_overview_answers import counted, filled
+from holdfast.app.explorer import Explorer, ExplorerServer, listeners
+
+pytestmark = PAGE
+Page = Any  # of playwright
+Visit = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def ws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[holdfast.Workspace]:
+    with holdfast.open(tmp_path_factory.mktemp("page") / "shop.hold", engine="inline") as made:
+        yield filled(made)
+
+
+@pytest.fixture(scope="module")
+def server(ws: holdfast.Workspace) -> Iterator[ExplorerServer]:
+    with explored(ws) as running:
+        yield running
+
+
+def bars(page: Page) -> None:
+    expect(page.locator(".timeline .up").first).to_be_attached()
+
+
+def test_it_is_the_first_view_and_says_what_is_broken(browse: Visit, server: ExplorerServer) -> None:
+    page = browse(server)
+    expect(page.locator("#tab-overview")).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".word.broken")).to_have_text("1 broken")
+    expect(page.locator(".word.none")).to_have_text("0 drifting")
+    assert "pin of severity error" in page.locator(".word.broken").get_attribute("title")
+    rows = page.locator(".health-row")
+    expect(rows).to_have_count(2)
+    expect(rows.nth(0)).to_contain_text("orders[customer_id] in customers[id]")
+    expect(rows.nth(0)).to_contain_text("since version 8")
+    expect(rows.nth(1)).to_contain_text("customers")
+    expect(rows.nth(0).locator(".spark .mark").first).to_be_attached()
+    expect(page.locator("#summary")).to_contain_text("2 tracked tables")
+    until(page, "performance.getEntriesByName('holdfast-painted-overview').length === 1")
+    tabs = page.locator(".tabs a").all_inner_texts()
+    assert tabs[0] == "Overview"
+    assert tabs[-1] == "Lake"
+
+
+def test_what_broke_leads_to_the_dependency(browse: Visit, server: ExplorerServer) -> None:
+    page = browse(server, "#tab=overview")
+    groups = page.locator(".group-broke")
+    expect(groups.first).to_contain_text("version 8")
+    expect(groups.first).to_contain_text("batch bad")
+    expect(groups.first).to_contain_text("+2 rows")
+    link = groups.first.locator(".incident", has_text="orders[customer_id] in customers[id]")
+    expect(link).to_contain_text("broken")
+    href = link.get_attribute("href")
+    assert href.startswith("#tab=dependency&name=orders&ask=orders")
+    again = page.locator(".group-broke", has_text="version 2").locator(".incident.over")
+    expect(again.first).to_contain_text("again since 3")
+
+
+def test_a_click_on_a_bar_lists_its_versions(browse: Visit, server: ExplorerServer) -> None:
+    page = browse(server, "#tab=overview")
+    bars(page)
+    box = page.locator(".timeline").bounding_box()
+    page.mouse.click(box["x"] + box["width"] * 7.5 / 9, box["y"] + 30)
+    listed = page.locator(".versions > li")
+    expect(listed).to_have_count(1)
+    expect(listed.first).to_contain_text("Version 8")
+    expect(listed.first).to_contain_text("batch bad")
+    expect(listed.first.locator(".changed a").first).to_be_visible()
+    expect(page.locator(".incidents")).to_be_hidden()
+    page.get_by_role("button", name="Back to what broke").click()
+    expect(page.locator(".incidents")).to_be_visible()
+    expect(page.locator(".versions")).to_be_hidden()
+
+
+def test_the_timeline_by_the_keyboard(browse: Visit, server: ExplorerServer) -> None:
+    page = browse(server, "#tab=overview")
+    bars(page)
+    slider = page.get_by_role("slider", name="Versions of the workspace")
+    slider.focus()
+    page.keyboard.press("Home")
+    expect(slider).to_have_attribute("aria-valuenow", "1")
+    page.keyboard.press("ArrowRight")
+    expect(slider).to_have_attribute("aria-valuenow", "2")
+    expect(page.locator(".bar-words")).to_contain_text("Version 2")
+    expect(page.locator(".bar-words")).to_contain_text("broke")
+    page.keyboard.press("Enter")
+    expect(page.locator(".versions > li")).to_contain_text("Version 2")
+    page.locator(".side h2", has_text="Version 2").focus()
+    page.keyboard.press("Escape")
+    expect(page.locator(".incidents")).to_be_visible()
+    until(page, "document.activeElement.classList.contains('timeline')")
+    page.keyboard.press("+")
+    expect(page.locator(".timeline-head .range")).not_to_have_text("versions 1 to 9")
+    page.keyboard.press("0")
+    expect(page.locator(".timeline-head .range")).to_have_text("versions 1 to 9")
+
+
+def test_the_timeline_zooms_by_wheel_drag_and_buttons(browse: Visit, tmp_path: Path) -> None:
+    with holdfast.open(tmp_path / "many.hold", engine="inline") as ws:
+        ws.track("t", pa.table({"a": [1, 2], "b": [1, 1]}), kinds=("ucc", "fd"))
+        for i in range(39):
+            ws.apply("t", inserts=pa.table({"a": [10 + i % 9], "b": [i]}))
+        with explored(ws) as server:
+            page = browse(server, "#tab=overview")
+            bars(page)
+            shown = page.locator(".timeline-head .range")
+            expect(shown).to_have_text("versions 1 to 40")
+            box = page.locator(".timeline").bounding_box()
+            x, y = box["x"], box["y"] + 50
+            page.mouse.move(x + box["width"] / 4, y)
+            page.mouse.down()
+            page.mouse.move(x + box["width"] / 3, y)
+            page.mouse.move(x + box["width"] * 3 / 4 - 2, y)
+            expect(page.locator(".timeline .selection")).to_be_attached()
+            page.mouse.up()
+            expect(shown).to_have_text("versions 11 to 30")
+            expect(page.locator(".timeline .selection")).to_have_count(0)
+            page.get_by_role("button", name="Later").click()
+            expect(shown).to_have_text("versions 21 to 40")
+            page.get_by_role("button", name="Zoom in (+)").click()
+            expect(shown).to_have_text("versions 26 to 35")
+            page.mouse.move(x + 1, y)
+            page.mouse.wheel(0, 100)
+            expect(shown).to_have_text("versions 21 to 40")
+            page.get_by_role("button", name="All versions (0)").click()
+            expect(shown).to_have_text("versions 1 to 40")
+
+
+def n_bars(ws: holdfast.Workspace, table: str, kind: str | None = None) -> int:
+    """Versions that broke something, which few versions have a bar each for."""
+    return len({version for version, event in counted(ws, table, kind) if event == "broke"})
+
+
+def test_the_timeline_by_table_and_kind(
+    browse: Visit, server: ExplorerServer, ws: holdfast.Workspace
+) -> None:
+    page = browse(server, "#tab=overview")
+    bars(page)
+    page.get_by_label("Table", exact=True).select_option("customers")
+    expect(page.locator(".timeline .up")).to_have_count(n_bars(ws, "customers"))
+    assert page.evaluate("location.hash") == "#tab=overview&name=customers"
+    page.get_by_label("Kind", exact=True).select_option("ind")
+    page.get_by_label("Table", exact=True).select_option("orders")
+    expect(page.locator(".timeline .up")).to_have_count(n_bars(ws, "orders", "ind"))
+    # So it is again when somebody comes back.
+    page.reload()
+    expect(page.locator(".timeline .up")).to_have_count(n_bars(ws, "orders", "ind"))
+    assert page.get_by_label("Table", exact=True).input_value() == "orders"
+    assert page.get_by_label("Kind", exact=True).input_value() == "ind"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_narrow_screen(browse: Visit, server: ExplorerServer, scheme: str) -> None:
+    page = browse(server, "#tab=overview", width=600, scheme=scheme)
+    bars(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 600
+    expect(page.locator(".health-row").first).to_be_visible()
+
+
+def test_a_workspace_without_tables_says_what_to_do(browse: Visit, tmp_path: Path) -> None:
+    with holdfast.open(tmp_path / "empty.hold", engine="inline") as ws, explored(ws) as server:
+        page = browse(server, "#tab=overview")
+        expect(page.locator("#overview")).to_contain_text("Track one with: holdfast track")
+
+
+# --- Live -------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_is_seen_without_a_reload(
+    browse: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In place: what is scrolled stays, and so does the focus."""
+    monkeypatch.setattr(listeners, "LOOK_S", 0.02)
+    with holdfast.open(tmp_path / "live.hold", engine="inline") as ws:
+        sources = {f"t{i:02d}": pa.table({"id": list(range(40))}) for i in range(30)}
+        ws.track_all(sources, kinds=("ucc",))
+        with explored(ws) as server:
+            page = browse(server, "#tab=overview", height=600)
+            expect(page.locator("#live")).to_have_text("live")
+            expect(page.locator(".word.hold")).to_have_text("30 hold")
+            page.evaluate("window.__stays = true")
+            page.locator("a[href='#tab=table&name=t20']").focus()
+            page.locator("#overview").evaluate("node => { node.scrollTop = 300; }")
+            ws.apply("t07", inserts=pa.table({"id": [3]}), batch_id="twice")
+            expect(page.locator(".word.drifting")).to_have_text("1 drifting")
+            expect(page.locator(".health-row").first).to_contain_text("t07")
+            expect(page.locator(".incident").first).to_contain_text("[id]")
+            expect(page.locator("#summary")).to_contain_text("version 2")
+            assert page.evaluate("window.__stays")
+            assert page.locator("#overview").evaluate("node => node.scrollTop") == 300
+            assert page.evaluate("document.activeElement.getAttribute('href')") == "#tab=table&name=t20"
+            expect(page.locator("#outdated")).to_be_hidden()
+
+
+def test_a_lost_server_is_told_and_found_again(
+    browse: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listeners, "LOOK_S", 0.02)
+    with holdfast.open(tmp_path / "lost.hold", engine="inline") as ws:
+        ws.track("t", pa.table({"id": list(range(40))}), kinds=("ucc",))
+        with explored(ws) as server:
+            page = browse(server, "#tab=overview")
+            expect(page.locator("#live")).to_have_text("live")
+            port, token, place = server.port, server.token, server.place
+        expect(page.locator("#live")).to_contain_text("The server does not answer.")
+        expect(page.locator("#live")).to_contain_text("Trying again.")
+        expect(page.locator(".health-row")).to_have_count(1)  # what was seen stays
+        ws.apply("t", inserts=pa.table({"id": [3]}))
+        again = ExplorerServer(Explorer(ws), port)
+        again.token, again.place = token, place
+        thread = threading.Thread(target=again.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            expect(page.locator("#live")).to_have_text("live")
+            expect(page.locator(".word.drifting")).to_have_text("1 drifting")
+        finally:
+            again.shutdown()
+            again.server_close()
+            thread.join()
