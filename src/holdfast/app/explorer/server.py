@@ -44,12 +44,12 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from socketserver import TCPServer
 from typing import Any
-from urllib.parse import parse_qsl
 
 from holdfast.app.explorer.api import READ_ONLY, Explorer
 from holdfast.app.explorer.limits import LONGEST_ADDRESS, LONGEST_HEAD, Bucket
 from holdfast.app.explorer.listeners import Listeners
 from holdfast.app.explorer.place import Place
+from holdfast.app.explorer.queries import fields_of, takes_gzip
 from holdfast.app.explorer.routes import (
     Download,
     ForeignError,
@@ -336,7 +336,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _check_origin(self) -> None:
         """An error unless the request is one of this page's own."""
-        ours = {"Origin": {f"http://{host}" for host in self.server.hosts}, "Sec-Fetch-Site": {"same-origin"}}
+        origins = {f"{self.server.at.scheme}://{host}" for host in self.server.hosts}
+        ours = {"Origin": origins, "Sec-Fetch-Site": {"same-origin"}}
         foreign = [name for name, known in ours.items() if {*self.headers.get_all(name, [])} - known]
         if foreign or self.headers.get_all(WRITE) != ["1"]:
             what = f"its {foreign[0]} is another one" if foreign else f"it has no header {WRITE}: 1"
@@ -461,38 +462,6 @@ class _Handler(BaseHTTPRequestHandler):
 def _same(text: str, secret: str) -> bool:
     """Whether a part of a request is a secret; how long that takes does not tell how much of it is right."""
     return secrets.compare_digest(text.encode("latin-1", "replace"), secret.encode())
-
-
-def fields_of(query: str) -> dict[str, str]:
-    """The parameters of a query.
-
-    >>> fields_of("q=a%20b&what=")
-    {'q': 'a b', 'what': ''}
-    """
-    try:
-        pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=20)
-    except UnicodeDecodeError:
-        raise UsageError("the query is not UTF-8.") from None
-    except ValueError:
-        raise UsageError("the query has more than 20 parameters.") from None
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise UsageError("the query has a parameter twice.")
-    return fields
-
-
-def takes_gzip(accepted: list[str]) -> bool:
-    """Whether an Accept-Encoding header allows gzip.
-
-    >>> [takes_gzip([text]) for text in ("br, gzip", "gzip; q=0.5", "gzip;q=0.000, br", "*", "")]
-    [True, True, False, False, False]
-    """
-    for part in ",".join(accepted).lower().split(","):
-        name, _, weight = part.partition(";")
-        if name.strip() == "gzip":
-            weight = weight.replace(" ", "").removeprefix("q=")
-            return weight == "" or weight.strip("0.") != ""
-    return False
 
 
 def _status(error: HoldfastError) -> HTTPStatus:
