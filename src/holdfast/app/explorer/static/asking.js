@@ -60,6 +60,7 @@ export class AskBar {
   /** What is known of columns may be of an older version. */
   forget() {
     this.#columns.clear();
+    this.#load(this.table);
   }
 
   get table() {

@@ -19,7 +19,10 @@ class DependencyView {
     this.page = page;
     this.holder = holder;
     this.latest = new Latest();
-    this.bar = new AskBar((name, ask) => page.go({ tab: "dependency", name, ask }));
+    this.bar = new AskBar((name, ask) => {
+      if (name === this.name && ask === this.ask) this.#explain(false); // once more, after an error say
+      else page.go({ tab: "dependency", name, ask });
+    });
     this.life = new Lifeline();
     this.rows = new Violations((answer) => this.#told(answer));
     this.head = el("section", { class: "verdict", "aria-live": "polite" });
@@ -122,7 +125,7 @@ class DependencyView {
       el("a", { href: format({ tab: "table", name: answer.table }) }, text(answer.table, "name", 60)),
       ROLES[answer.role] ?? answer.role,
       `score ${score(answer.score)}`,
-      rows !== null && !holds && rows.n_rows ? `${share(rows.n_violating / rows.n_rows)} of the rows` : "",
+      rows !== null && !holds && rows.n_rows ? `${part(rows.n_violating / rows.n_rows)} of the rows` : "",
       answer.minimal ? "minimal" : "",
     ].filter(Boolean);
     fill(
@@ -145,6 +148,8 @@ class DependencyView {
 
 export const open = (page, holder) => new DependencyView(page, holder);
 
+/** A share that is not nothing. */
+const part = (x) => (x < 0.001 ? "less than 0.1%" : share(x));
 const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1)}.`;
 
 /** Somebody relies on it, on these terms. */

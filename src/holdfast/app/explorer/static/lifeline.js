@@ -85,11 +85,11 @@ export class Lifeline {
       "button",
       {
         type: "button", class: `stretch ${CLASSES[stretch.holds]}`, title: words,
-        "aria-label": `${words}; ${plural(n, "version")}`, "aria-pressed": "false", tabindex: -1,
+        "aria-label": `v${number(stretch.first)} ${day(stretch.begun?.at)}: ${words}; ${plural(n, "version")}`, "aria-pressed": "false", tabindex: -1,
         on: { click: () => this.#choose(stretch.first) },
       },
       el("span", { class: "stroke", "aria-hidden": "true" }),
-      el("span", { class: "mark", "aria-hidden": "true" }, `v${number(stretch.first)}`, el("i", { text: day(stretch.begun?.at) })),
+      el("span", { class: "mark", "aria-hidden": "true" }, `v${number(stretch.first)} `, el("i", { text: day(stretch.begun?.at) })),
     );
     bar.dataset.version = String(stretch.first);
     return bar;
