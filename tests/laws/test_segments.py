@@ -23,13 +23,13 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast.core.rows import codes, relation
+from holdfast.core.rows.deletes import write_deletes
 from holdfast.core.rows.segments import (
     CodeCollisionError,
     Segment,
     encode_rows,
     merge_segments,
     open_segment,
-    write_deletes,
     write_index,
     write_segment,
 )

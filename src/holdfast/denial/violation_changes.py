@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.evidence.half_ranks import half_rank_rows
+from holdfast.core.rows.deletes import read_deletes
 from holdfast.core.rows.kernels import order_index
 from holdfast.core.rows.kernels.order_index import EQ, SYMMETRIC, OrderIndex
 from holdfast.core.rows.relation import Relation
-from holdfast.core.rows.segments import Segment, open_segment, read_deletes
+from holdfast.core.rows.segments import Segment, open_segment
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.rows.tasks import Payload, opened, parsed_schema, staged
 from holdfast.core.store.bundle import pack

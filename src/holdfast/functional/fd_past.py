@@ -5,7 +5,7 @@ X -> A held in a run of versions (`core/cover/history.py`) iff its cover has an 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.cover.history import PastCommit, Run, Spell
 from holdfast.core.rows.table_state import TableState
+from holdfast.core.store.files import FileRef
 from holdfast.core.words.column_sets import columns_of, words_for
 from holdfast.core.words.dependency import Fd
 from holdfast.functional.refs import FdRef
@@ -182,3 +183,11 @@ def _rows_changed(parts: Sequence[Sequence[PastCommit[FdRef]]]) -> I64:
     """(inserted, deleted) rows of commits: int64[n, 2]."""
     sums = [(sum(c.n_inserted for c in part), sum(c.n_deleted for c in part)) for part in parts]
     return np.array(sums, dtype=np.int64).reshape(-1, 2)
+
+
+def cover_of(fields: Mapping[str, Any]) -> tuple[FileRef, FdRef] | None:
+    """Where the state of a table has its cover."""
+    if not fields.get("fds"):
+        return None
+    ref = FdRef.from_dict(fields["fds"])
+    return ref.cover, ref

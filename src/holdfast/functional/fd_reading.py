@@ -9,8 +9,8 @@ is unknown for that reason is None.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from holdfast.core.words.column_sets import columns_mask, columns_of, n_pairs, w
 from holdfast.core.words.dependency import Dependency, Fd, Ucc
 from holdfast.errors import UsageError, shorten
 from holdfast.functional.fd_explanation import FdExplanation, Measured
-from holdfast.functional.fd_past import FdHistory, ever, held_in, histories_of, in_cover, inside
+from holdfast.functional.fd_past import FdHistory, cover_of, ever, held_in, histories_of, in_cover, inside
 from holdfast.functional.key_reading import PAIRS_SHOWN, KeyReader
 from holdfast.functional.refs import FdRef, fd_ref, key_ref, named_fds, read_approximate, read_fds
 
@@ -48,7 +48,7 @@ class FdReader:
 
     def __init__(self, tables: Tables, keys: KeyReader) -> None:
         self._tables, self._keys = tables, keys
-        self._past: Past[FdRef] = Past(tables, _cover_of)
+        self._past: Past[FdRef] = Past(tables, cover_of)
         self._counted: tuple[tuple[FileRef, ...], CountedEvidence] | None = None
 
     def ref(self, table: str, at: int | None = None) -> FdRef | None:
@@ -494,13 +494,6 @@ class FdReader:
             held[:, i] = held_in(masks, rhs, *cover)
         minimal = in_cover(masks, rhs, *self._cover(ref, state))
         return histories_of(state, runs, masks, rhs, held, minimal, ref.max_lhs or None)
-
-
-def _cover_of(fields: Mapping[str, Any]) -> tuple[FileRef, FdRef] | None:
-    if not fields.get("fds"):
-        return None
-    ref = FdRef.from_dict(fields["fds"])
-    return ref.cover, ref
 
 
 def _share(part: int, whole: int) -> float:

@@ -152,7 +152,7 @@ def incidents(
     listed = [
         Incident(version, dependency, reason, rank, recent.long_held(version, dependency), None)
         for (version, dependency, reason), rank in zip(broken, ranks, strict=True)
-        if rank.role != "chance" and not _told_by_parts(dependency, rank)
+        if rank.role not in ("chance", "muted") and not _told_by_parts(dependency, rank)
     ]
     listed = [replace(i, again=recent.again(i.version, i.dependency)) for i in listed]
     return sorted(listed, key=lambda i: (-i.version, i.rank.place(LONG_HELD if i.long_held else 0)))

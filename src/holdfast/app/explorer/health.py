@@ -20,6 +20,7 @@ from holdfast.app.explorer.broken import Incident
 from holdfast.app.report.texts import dependency_text, pin_text
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.ledger_rows import SHARED
+from holdfast.core.words.asking import ask_of
 from holdfast.core.words.change import Pin
 from holdfast.core.words.ranks import Role
 from holdfast.inclusions.generator import GeneratorState
@@ -121,7 +122,7 @@ def pin_reasons(ws: Workspace, pins: Iterable[Pin], spells: PinSpells, at: int) 
     for pin in pins:
         if pin.holds and not pin.n_violations:
             continue
-        told: Any = {"kind": pin.kind, "text": pin_text(pin), "ask": str(pin)}
+        told: Any = {"kind": pin.kind, "text": pin_text(pin), "ask": ask_of(pin.dependency)}
         against = f" ({pin.counted})" if pin.counted else ""
         if pin.holds:
             most = pin.terms.at_most

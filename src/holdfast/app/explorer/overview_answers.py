@@ -20,9 +20,10 @@ from holdfast.app.explorer.routes import Route, Text, Whole
 from holdfast.app.report.texts import dependency_text, safe
 from holdfast.core.store.change_counts import I64, TRACKED, UNKNOWN, Bool, ChangeCounts, Counts, change_texts
 from holdfast.core.store.ledger_rows import EPOCH, LAKE, SHARED
+from holdfast.core.words.asking import ask_of
 from holdfast.core.words.ranks import EVENTS, ROLES
 from holdfast.errors import UnknownTableError
-from holdfast.kind import kinds
+from holdfast.kind import dependency_from, kinds
 
 Json = dict[str, Any]
 SPARKS = 60  # places of a sparkline
@@ -146,7 +147,7 @@ class OverviewAnswers:
             "table": incident.dependency.table,
             "kind": incident.dependency.kind,
             "text": dependency_text(fields, with_table=False),
-            "ask": incident.dependency.name,
+            "ask": ask_of(incident.dependency),
             "reason": safe(incident.reason.removesuffix(":")),
             "role": incident.rank.role,
             "strong": incident.strong,
@@ -306,7 +307,8 @@ class OverviewAnswers:
                 fields = json.loads(text or "{}")
                 told = {"change": counts.events.texts[code], "kind": fields["kind"]}
                 told["table"] = fields["dependent"]["table"] if fields["kind"] == "ind" else fields["table"]
-                told["text"] = told["ask"] = dependency_text(fields, with_table=False)
+                told["text"] = dependency_text(fields, with_table=False)
+                told["ask"] = ask_of(dependency_from(fields))
                 told["reason"] = None if reason is None else safe(reason.removesuffix(":"))
                 found.setdefault(version, []).append(told)
         return found

@@ -21,8 +21,9 @@ from holdfast.core.engine.cost import available_cores
 from holdfast.core.engine.engine import Engine
 from holdfast.core.engine.job_progress import Progress
 from holdfast.core.rows import tasks
+from holdfast.core.rows.deletes import write_deletes
 from holdfast.core.rows.kernels.masks import n_words_for
-from holdfast.core.rows.segments import ROW_BITS, open_segment, write_deletes
+from holdfast.core.rows.segments import ROW_BITS, open_segment
 from holdfast.core.rows.table_state import OrderKey, SegmentRef, agreeing_pairs, distinct_values
 from holdfast.core.rows.tasks import Payload
 from holdfast.core.store.bucket import Bucket

@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyroaring import BitMap
 
 from holdfast.core.rows.codes import (
     EncodedColumn,
@@ -38,6 +37,7 @@ from holdfast.core.rows.codes import (
     texts_differ,
     texts_differ_at,
 )
+from holdfast.core.rows.deletes import read_deletes
 from holdfast.core.rows.kernels import encode
 from holdfast.core.rows.kernels.order_index import GE, LE, OrderIndex
 from holdfast.core.rows.kernels.order_index import build as build_order
@@ -45,7 +45,7 @@ from holdfast.core.rows.kernels.postings import UNSOUND, listed
 from holdfast.core.rows.table_state import IndexRef, OrderKey, OrdersRef, SegmentRef
 from holdfast.core.store.arrow_types import arrow_schema
 from holdfast.core.store.bundle import Bundle, open_bundle, write_bundle
-from holdfast.core.store.files import FileRef, check_file, read_file, unique_name, write_file
+from holdfast.core.store.files import FileRef, check_file, unique_name
 from holdfast.core.store.format import Key, text_key
 from holdfast.core.store.root import Root
 from holdfast.core.words.schema import Schema
@@ -386,10 +386,7 @@ def write_segment(
     row_ids: I64 | None = None,
     compress: bool = False,
 ) -> SegmentRef:
-    """Write the rows as a new segment; it counts once a commit names it.
-
-    `compress` suits rows that are hardly ever looked at.
-    """
+    """Write the rows as a new segment, which counts once a commit names it; `compress` suits cold rows."""
     n_rows = len(columns[0].codes) if columns else 0
     arrays: dict[str, NDArray[Any] | pa.Array] = {
         "codes": np.concatenate([c.codes for c in columns]) if columns else np.empty(0, np.int32),
@@ -445,24 +442,6 @@ def write_orders(root: Root, folder: str, segment: Segment, keys: Sequence[Order
 
 def _order_name(key: OrderKey) -> str:
     return f"{key[0]}.{key[1]}.{int(key[2])}"
-
-
-def read_deletes(root: Root, ref: FileRef) -> BitMap:
-    data = read_file(root, ref)
-    try:
-        return BitMap.deserialize(data)
-    except ValueError as error:
-        raise DamagedFileError(
-            f"the delete vector {ref.name!r} of the workspace cannot be read: {error}"
-        ) from error
-
-
-def write_deletes(root: Root, folder: str, ref: SegmentRef, positions: Iterable[int]) -> SegmentRef:
-    """The segment's reference with these rows deleted too."""
-    dead = read_deletes(root, ref.deletes) if ref.deletes else BitMap()
-    dead |= BitMap(positions)
-    file = write_file(root, unique_name(folder, "deletes", ".roaring"), [dead.serialize()])
-    return replace(ref, deletes=file, n_deleted=len(dead))
 
 
 def merge_segments(
