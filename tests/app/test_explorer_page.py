@@ -685,6 +685,26 @@ def test_the_files_have_no_way_to_run_a_text() -> None:
     assert used == modules
 
 
+def test_no_sheet_says_how_elements_of_another_view_look() -> None:
+    """A class alone, such as `.broken`, stands in one sheet; others give it a meaning only beside another."""
+    shared = {"style.css", "panels.css"}
+    alone: dict[str, set[str]] = {}
+    beside: dict[str, set[str]] = {}
+    for sheet in STATIC.glob("*.css"):
+        text = re.sub(r"/\*.*?\*/", "", sheet.read_text("utf-8"), flags=re.DOTALL)
+        for selectors in re.findall(r"([^{}]+)\{", text):
+            for selector in selectors.split(","):
+                first, *more = re.findall(r"\.([a-z-]+)", selector) or [""]
+                if re.fullmatch(r"\.[a-z-]+\b[^.]*", selector.strip()):
+                    alone.setdefault(first, set()).add(sheet.name)
+                for name in more:
+                    beside.setdefault(name, set()).add(sheet.name)
+    for name, sheets in alone.items():
+        views = sheets - shared
+        assert len(views) <= 1, f".{name} stands alone in {sorted(sheets)}"
+        assert not views or not beside.get(name, set()) - views - shared, f".{name} of {sorted(views)}"
+
+
 # -- tracked tables ---------------------------------------------------------------------------------
 
 

@@ -144,7 +144,7 @@ function row(table) {
     sparkline(table),
     el(
       "span",
-      { class: "why" },
+      { class: "trouble" },
       ...(first === undefined ? [] : [text(first.text, "code", 90), el("span", { class: "aside", text: first.why })]),
       first?.since
         ? el(

@@ -15,7 +15,7 @@ export function broken(page, { pins: all, references: { out, into }, name }) {
     ...lost.filter((r) => r.role !== "pinned").map((r) => alarm("error", "Foreign key", r, name, [missing(r)])),
   ];
   if (!items.length) return [];
-  return [el("ul", { class: "broken", "aria-label": "Broken now" }, ...items)];
+  return [el("ul", { class: "breakages", "aria-label": "Broken now" }, ...items)];
 }
 
 function alarm(severity, what, d, name, words) {
