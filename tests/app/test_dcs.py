@@ -280,6 +280,7 @@ def test_show_as_json(shell: Shell) -> None:
         "key": None,
         "fd": {"lhs": ["zip"], "rhs": "state"},
         "role": "dependency",
+        "muted": False,
         "score": 0.5,
     }
     assert document["dependencies"][0]["key"] == ["net"]
