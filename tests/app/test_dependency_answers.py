@@ -241,7 +241,7 @@ def test_inclusions_of_several_columns(ws: holdfast.Workspace) -> None:
     ws.apply("u", deletes=table([(1, 2, 9)]))
     answer = explain(ws, "t", "t[b, a] in u[b, a]")
     assert spans(answer) == [(2, 2, True), (3, None, False)]
-    assert answer["sentence"] == "every combination of b and a of t is the b and a of a row of u"
+    assert answer["sentence"] == "every combination of a and b of t is the a and b of a row of u"
     with pytest.raises(UsageError, match="one on each side"):
         Explorer(ws).answer("workspace/violations", {"table": "t", "ask": "t[a, b] in u[a, b]"})
 

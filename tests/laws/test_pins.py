@@ -114,7 +114,8 @@ def test_any_history(data: st.DataObject, how: tuple[Any, int], append_only: boo
             check([pinned], list(rows.values()), ids, distinct=distinct)
         for step in range(1, data.draw(st.integers(2, 5))):
             if data.draw(st.booleans()):
-                gone = [] if append_only else data.draw(st.lists(st.sampled_from(sorted(rows)), unique=True))
+                removable = st.nothing() if append_only or not rows else st.sampled_from(sorted(rows))
+                gone = data.draw(st.lists(removable, unique=True))
                 come = {
                     10 * step + i: (10 * step + i, *row)
                     for i, row in enumerate(data.draw(st.lists(ROW, max_size=4)))
