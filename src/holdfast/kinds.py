@@ -291,6 +291,8 @@ class Readers:
             columns += (named.referenced.table, *named.referenced.columns) if isinstance(named, Ind) else ()
             if not all(isinstance(name, str) for name in (*columns, named.name)):
                 raise ValueError("names are texts")
+            if named.table != table:
+                raise ValueError(f"it is about table {named.table!r}, not {table!r}")
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             raise UsageError(
                 f"{shorten(text)} names no dependency: {shorten(str(error), 120)[1:-1]}."

@@ -158,7 +158,7 @@ def test_what_the_workspace_refuses_is_told_as_it_says_it(ask: Client, path: Pat
         ("mute", {"table": "orders", "ask": "[nothing]"}, 404, "no column 'nothing'"),
         ("mute", {"table": "nobody", "ask": "[id]"}, 404, "nobody"),
         ("mute", {"table": "orders", "ask": '{"kind": "fd"}'}, 400, "names no dependency"),
-        ("mute", {"table": "orders", "ask": "{}"}, 400, "names no dependency"),
+        ("mute", {"table": "orders", "ask": "{}"}, 404, "no column '{}'"),
         ("mute", {"table": "people", "ask": json.dumps(said(Ucc("orders", ("id",))))}, 400, "not 'people'"),
     ]
     for action, fields, expected, words in cases:

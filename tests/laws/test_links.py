@@ -90,7 +90,7 @@ def scores_add_up(linkage: Linkage) -> None:
 def links_refer_to_keys(database: Database, linkage: Linkage) -> None:
     facts, keys, inds = database
     single = {f.table: [(g.column,) for g in facts if g.table == f.table and g.is_unique] for f in facts}
-    known = {t: [k for k in keys.get(t, []) if k] or single[t] for t in single}
+    known = {t: single[t] if () in keys.get(t, [()]) else keys[t] for t in single}
     assert linkage.primary_keys.keys() == {t for t, ks in known.items() if ks}
     assert all(key in known[t] for t, key in linkage.primary_keys.items())
     proved = [k for k in linkage.links if k.proved]

@@ -121,6 +121,7 @@ class Chosen:
 
     places: I64
     n_chance: int
+    n_muted: int
     by_kind: dict[str, int]
 
 
@@ -169,7 +170,8 @@ class Listing:
         if ask.kind is not None:
             wanted &= np.array([part.kind == ask.kind for part in self.parts], dtype=np.bool_)[self.kind]
         places = np.flatnonzero(wanted)
-        return Chosen(places, int((self.roles[places] == CHANCE).sum()), by_kind)
+        n_chance, n_muted = (int((self.roles[places] == role).sum()) for role in (CHANCE, MUTED))
+        return Chosen(places, n_chance, n_muted, by_kind)
 
     def named(self, places: I64) -> list[tuple[Dependency, Rank]]:
         """The dependencies at some places, each with what it means."""

@@ -20,7 +20,6 @@ from holdfast.app.export.diagrams import to_mermaid
 from holdfast.app.export.er_drawing import DrawnReference, drawing_of
 from holdfast.app.export.er_svg import MARGIN, STYLE
 from holdfast.app.export.model import ExportTable, ForeignKey, Model
-from holdfast.core.cover.news import plain_rows
 from holdfast.core.store.ledger_rows import turned_dict
 from holdfast.core.words.dependency import Ind, Side
 from holdfast.errors import shorten
@@ -178,6 +177,8 @@ def with_pins(model: Model, pinned: list[Ind]) -> Model:
 
 def orphans_of(found: ViolatingRows, column: str) -> list[dict[str, Any]]:
     """Missing values and how many rows have each: those of most rows first, then the oldest."""
+    from holdfast.core.cover.news import plain_rows
+
     groups, first, counts = np.unique(found.said["group"], return_index=True, return_counts=True)
     order = np.lexsort((groups, -counts))[:MOST_ORPHANS]
     rows = plain_rows(found.relation.fetch(found.row_ids[first[order]]).select([column]))

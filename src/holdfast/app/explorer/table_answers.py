@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.app.explorer.fd_groups import fd_groups
-from holdfast.app.explorer.listing import Ask, Listing, listing_of
+from holdfast.app.explorer.listing import MUTED, Ask, Listing, listing_of
 from holdfast.app.explorer.newest import Newest
 from holdfast.app.explorer.routes import Route, Share, Text, Whole
 from holdfast.app.explorer.tracked_answers import dependency_dict, rank_dict
@@ -122,7 +122,7 @@ class TableAnswers:
             return {"n": None, "n_chance": 0, "has_primary": False, "first": []}
         chosen = listing.choose(Ask("ucc"))
         primary = order.table(name).primary_key
-        first = listing.named(chosen.places[:MOST_KEYS])
+        first = listing.named(chosen.places[listing.roles[chosen.places] != MUTED][:MOST_KEYS])
         first.sort(key=lambda key: key[0].columns != primary)
         scores = KeyScores(self._facts(name))
         keys = self._told(name, first)
@@ -166,7 +166,7 @@ class TableAnswers:
         answer: dict[str, Any] = {}
         for side in ("out", "into"):
             those = [(ind, rank) for ind, rank in placed if name == _table_of(ind, side)]
-            meant = [(ind, rank) for ind, rank in those if rank.role != "chance"]
+            meant = [(ind, rank) for ind, rank in those if rank.role not in ("chance", "muted")]
             answer[side] = self._told(name, meant[:MOST_REFERENCES])
             answer[f"n_{side}"], answer[f"n_chance_{side}"] = len(those), len(those) - len(meant)
         return answer
@@ -190,7 +190,8 @@ class TableAnswers:
         limit: int,
     ) -> dict[str, Any]:
         """Some of what holds in a table, best first: all `n`, those that match, and of these what looks like
-        chance, which come last. `by_kind` counts those that match if the kind does not matter."""
+        chance and what is muted, which come last. `by_kind` counts those that match if the kind does not
+        matter."""
         listing = self._listing(table)
         position = None
         if column is not None:
@@ -203,6 +204,7 @@ class TableAnswers:
             "n": len(listing),
             "n_matching": len(chosen.places),
             "n_chance": chosen.n_chance,
+            "n_muted": chosen.n_muted,
             "by_kind": chosen.by_kind,
             "dependencies": self._told(table, listing.named(chosen.places[offset : offset + limit])),
         }

@@ -20,7 +20,6 @@ from holdfast.app.explorer.newest import Newest
 from holdfast.app.explorer.routes import Download
 from holdfast.app.report.texts import dependency_text
 from holdfast.app.writing import csv_pieces
-from holdfast.core.cover.news import plain_rows
 from holdfast.core.words.asking import ask_of
 from holdfast.errors import UsageError, listing, shorten
 
@@ -98,6 +97,8 @@ class Listings:
         self, table: str, ask: str, offset: int, limit: int, sort: str | None, *, descending: bool
     ) -> dict[str, Any]:
         """Some of the rows that violate it, in an order, and what is known of all."""
+        from holdfast.core.cover.news import plain_rows
+
         held = self.get(table, ask)
         rows, names = held.rows, held.table.column_names
         chosen: Any = np.arange(len(rows.row_ids))

@@ -172,17 +172,18 @@ export class Dependencies {
   }
 
   #paint() {
-    const { n, n_matching: nMatching, n_chance: nChance, by_kind: byKind } = this.answer;
-    const nMeant = nMatching - nChance;
+    const { n, n_matching: nMatching, n_chance: nChance, n_muted: nMuted, by_kind: byKind } = this.answer;
+    const nMeant = nMatching - nChance - nMuted;
     fill(this.head, "What holds ", count(n));
     this.#paintKinds(byKind);
     const said = [nMatching === n ? plural(n, "dependency", "dependencies") : `${number(nMatching)} of ${plural(n, "dependency", "dependencies")}`];
     if (nChance) said.push(`${number(nChance)} ${nChance === 1 ? "looks" : "look"} like chance`);
+    if (nMuted) said.push(`${number(nMuted)} ${nMuted === 1 ? "is" : "are"} muted`);
     this.status.textContent = `${said.join(", ")}. The best come first.`;
     const rows = this.loaded.slice(0, this.withChance ? this.loaded.length : nMeant);
     refill(this.list, ...rows.map((d) => this.#row(d)));
     if (!nMatching) fill(this.list, el("li", {}, this.#nothing(n)));
-    else if (!rows.length) fill(this.list, el("li", {}, notice("Only what looks like chance", "It is folded away below.")));
+    else if (!rows.length) fill(this.list, el("li", {}, notice(`Only what ${this.#folded()}`, "It is folded away below.")));
     this.#further(rows.length, nMeant, nMatching);
     requestAnimationFrame(() => requestAnimationFrame(() => {
       performance.mark(this.painted ? "holdfast-filtered" : "holdfast-painted-table");
@@ -195,7 +196,13 @@ export class Dependencies {
     return notice("Nothing matches", "Take a filter away: the text, the column, the kind or the least score.");
   }
 
-  /** A button for the next page, and one for what looks like chance. */
+  /** Why some of what matches is folded away. */
+  #folded() {
+    const { n_chance: nChance, n_muted: nMuted } = this.answer;
+    return [nChance ? "looks like chance" : null, nMuted ? "is muted" : null].filter(Boolean).join(" or ");
+  }
+
+  /** A button for the next page, and one for what is folded away. */
   #further(shown, nMeant, nMatching) {
     const until = this.withChance ? nMatching : nMeant;
     const rest = until - shown;
@@ -203,7 +210,7 @@ export class Dependencies {
     fill(
       this.more,
       rest > 0 ? button(`Show ${number(Math.min(PAGE, rest))} more of ${number(rest)}`, () => this.#next()) : null,
-      rest <= 0 && nMatching > until ? button(`Show what looks like chance (${number(nMatching - until)})`, () => {
+      rest <= 0 && nMatching > until ? button(`Show what ${this.#folded()} (${number(nMatching - until)})`, () => {
         this.withChance = true;
         this.#next();
       }) : null,
@@ -212,18 +219,19 @@ export class Dependencies {
 
   async #next() {
     const signal = this.#latest.next();
-    const { n_chance: nChance, n_matching: nMatching } = this.answer;
+    const { n_chance: nChance, n_muted: nMuted, n_matching: nMatching } = this.answer;
+    const nMeant = nMatching - nChance - nMuted;
     const shown = this.list.querySelectorAll(":scope > .dependency").length;
     const first = shown ? null : this.list;
     try {
       const answer = await get("workspace/dependencies", this.#parameters({ offset: shown, limit: PAGE }), { signal });
       if (signal.aborted) return;
       this.loaded = [...this.loaded.slice(0, shown), ...answer.dependencies];
-      const until = this.withChance ? nMatching : nMatching - nChance;
+      const until = this.withChance ? nMatching : nMeant;
       const rows = answer.dependencies.slice(0, until - shown).map((d) => this.#row(d));
       if (first) fill(first);
       this.list.append(...rows);
-      this.#further(shown + rows.length, nMatching - nChance, nMatching);
+      this.#further(shown + rows.length, nMeant, nMatching);
       rows[0]?.querySelector("a")?.focus({ preventScroll: true }); // the button may be gone
     } catch (error) {
       if (error.name !== "AbortError") fill(this.more, failure("No more can be listed", error));
@@ -255,13 +263,13 @@ export class Dependencies {
     const words = d.sentence ? [el("a", { class: "ask words", href: link(d, this.#tableOf(d)).getAttribute("href"), text: d.sentence }), text(d.text, "code", 400)] : [link(d, this.#tableOf(d))];
     return el(
       "li",
-      { class: `dependency${d.role === "chance" ? " chance" : ""}` },
+      { class: `dependency${["chance", "muted"].includes(d.role) ? " chance" : ""}` },
       el("span", { class: "kind", text: SHORT[d.kind] ?? this.nouns[d.kind]?.[0] ?? d.kind }),
       el(
         "div",
         { class: "what" },
         ...words,
-        ["pinned", "foreign key", "primary key"].includes(d.role) ? el("span", { class: "flag role", text: d.role }) : null,
+        ["pinned", "foreign key", "primary key", "muted"].includes(d.role) ? el("span", { class: "flag role", text: d.role }) : null,
         notes ? el("span", { class: "aside", text: notes }) : null,
       ),
       since(d),
