@@ -490,8 +490,9 @@ def test_a_lake_that_is_not_made_up(visit: Visit, tmp_path: Path) -> None:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
-            page = visit(at=server.address)
+            page = visit("", at=server.address)
             page.wait_for_url(server.page_address)
+            page.locator("#tab-lake").click()
             painted(page, 2)
             expect(page.locator("#summary")).to_contain_text("3 tables")
             page.locator("#details li a", has_text="<img").click()
@@ -547,6 +548,7 @@ def test_the_way_in_is_open_to_who_has_the_file(tabs: Tabs, tmp_path: Path) -> N
 
 def test_the_search_finds_tables_columns_and_values(visit: Visit) -> None:
     page = visit()
+    painted(page, 48)
     page.keyboard.press("/")
     page.keyboard.type("countr")
     results = page.locator("#search-results")
@@ -656,7 +658,7 @@ def test_what_cannot_be_seen_is_shown(visit: Visit) -> None:
 
 
 def test_the_address_is_not_trusted(visit: Visit) -> None:
-    page = visit("#component=javascript:alert(1)&table=<img>&score=9&tab=<script>")
+    page = visit("#tab=lake&component=javascript:alert(1)&table=<img>&score=9")
     painted(page, 48)
     expect(page.locator("#crumbs")).to_contain_text("web/airports_0.csv")
     page = visit(f"#tab=tracked&name={IMAGE}")
@@ -762,13 +764,6 @@ def test_an_empty_workspace(visit: Visit) -> None:
     expect(page.locator("#tracked-table")).to_contain_text("holdfast track NAME FILE")
 
 
-@pytest.mark.parametrize("lake", [FakeLake(lake=False)])
-def test_without_a_lake_the_tracked_tables_open(visit: Visit) -> None:
-    page = visit("")
-    expect(page.locator("#tracked-table h2")).to_have_text("orders")
-    expect(page.locator("#summary")).to_contain_text("2 tracked tables")
-
-
 @pytest.mark.parametrize("lake", [FakeLake(inds=False)])
 def test_a_lake_without_inclusions(visit: Visit) -> None:
     page = visit()
@@ -782,7 +777,7 @@ def test_an_error_is_told_in_words(visit: Visit, lake: FakeLake, path: str) -> N
     tracked = path.startswith("workspace")
     with_parts = path in ("component", "table", "ind")
     page = visit(
-        "#tab=tracked" if tracked else f"#component={CITIES}&table={COUNTRIES}" if with_parts else ""
+        "#tab=tracked" if tracked else f"#component={CITIES}&table={COUNTRIES}" if with_parts else "#tab=lake"
     )
     if path == "ind":
         page.locator("#details .ind").first.click()

@@ -62,7 +62,7 @@ def test_what_a_table_is_and_what_is_broken(browse: Browse, shop: holdfast.Works
     with explored(shop) as server:
         page = open_orders(browse, server)
         expect(page.locator("#tracked-table h2")).to_have_text("orders")
-        alarms = page.locator(".broken > li")
+        alarms = page.locator(".breakages > li")
         expect(alarms).to_have_count(2)
         expect(alarms.nth(0)).to_contain_text("net >= 0")
         expect(alarms.nth(0)).to_contain_text("1 row")

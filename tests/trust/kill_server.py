@@ -454,6 +454,9 @@ class FakeLedger:
     def commits(self, table: str) -> list[CommitRow]:
         return [row for rows in self.versions for row in rows if row.table == table]
 
+    def latest(self, table: str, until: int, since: int, most: int) -> list[CommitRow]:
+        return [row for row in self.commits(table) if since < row.version <= until][-most:]
+
     def find_batch(self, *_: str) -> None:
         return None
 
