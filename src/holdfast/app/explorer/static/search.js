@@ -27,6 +27,7 @@ export class Search {
       input.focus();
       input.select();
     });
+    if (input.value) this.#typed(); // somebody was faster than this part of the page
   }
 
   #open(open) {
