@@ -527,7 +527,7 @@ def dependencies(table: str, kind: str | None) -> Answer:
         for d in some
         if k in by_kind and kind in (None, k)
     ]
-    n = {"n": sum(by_kind.values()), "n_matching": len(chosen), "n_chance": 0}
+    n = {"n": sum(by_kind.values()), "n_matching": len(chosen), "n_chance": 0, "n_muted": 0}
     return {"version": 3, **n, "by_kind": by_kind, "dependencies": chosen}
 
 
@@ -550,13 +550,7 @@ def tracked_table(name: str) -> Answer:
         "max_lhs": None,
         "max_columns": None,
         "columns": [{"name": n, **column, "refers_to": [SCRIPT]} for n in (IMAGE, "order_id")],
-        "keys": {
-            "n": 2 * is_full,
-            "n_chance": 0,
-            "n_muted": 0,
-            "has_primary": is_full,
-            "first": keys if is_full else [],
-        },
+        "keys": {"n": 2 * is_full, "n_chance": 0, "has_primary": is_full, "first": keys if is_full else []},
         "references": {
             "out": references if is_full else [],
             "into": [],
@@ -656,7 +650,7 @@ class FakeLake:
             case "workspace/table":
                 return tracked_table(given["name"])
             case "workspace/fds":
-                return {"n": 3, "n_of_keys": 0, "n_chance": 0, "n_muted": 0, "n_groups": 1} | {
+                return {"n": 3, "n_of_keys": 0, "n_chance": 0, "n_groups": 1} | {
                     "columns": [IMAGE, "product", "weight"],
                     "groups": [{"lhs": [1], "rhs": [0, 2], "scores": [0.9, 0.8]}],
                 }
