@@ -314,7 +314,9 @@ _ENTRIES: dict[str, Entry] = {}
 
 
 def register(entry: Entry) -> None:
-    """From now on tables can be tracked for it."""
+    """From now on tables can be tracked for it. It is told of behind what is built in."""
+    import holdfast.kinds  # noqa: F401 - registers what is built in
+
     _ENTRIES[entry.kind] = entry
 
 
