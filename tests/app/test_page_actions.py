@@ -11,7 +11,7 @@ import pytest
 
 import holdfast
 from app.browser import PAGE, expect, explored, until
-from holdfast.app.explorer import ExplorerServer
+from holdfast.app.explorer import ExplorerServer, listeners
 
 pytestmark = PAGE
 HASH = "#tab=table&name=orders"
@@ -104,12 +104,13 @@ def test_pinning_on_terms(browse: Browse, server: ExplorerServer, path: Path) ->
 
 
 def test_what_is_refused_is_told_beside_the_button(
-    browse: Browse, server: ExplorerServer, path: Path
+    browse: Browse, server: ExplorerServer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(listeners, "LOOK_S", 3_600)
     page = browse(server, HASH)
     mute = button(page, "Mute", "[id]")
     expect(mute).to_have_attribute("aria-disabled", "false")
-    with holdfast.open(path, engine="inline") as ws:  # somebody else, of whom the page has not heard
+    with holdfast.open(path, engine="inline") as ws:  # somebody else, of whom the page does not hear
         ws.pin("orders", ["id"])
     before = mute.bounding_box()
     mute.click()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -380,6 +381,8 @@ def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path, monkeypatch
         assert left.exists()  # it is in use
         os.kill(int(jvm), signal.SIGKILL)
         driver.kill()
+    with open(left / private_folders._LOCK) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a large process takes a while to end, also when it is killed
     assert left.exists()
     monkeypatch.setattr(os, "getuid", lambda: 12345)
     private_folders._remove_abandoned(tmp_path)
