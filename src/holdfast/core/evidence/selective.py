@@ -36,7 +36,7 @@ def selective(
     distinct = relation.distinct()
     lengths = np.array([relation.n_rows / max(1, distinct[c]) for c in index_columns])
     lists = np.where(bits_of(candidates, len(distinct))[:, list(index_columns)], lengths, np.inf)
-    indexed: Bool = np.isfinite(lists).any(axis=1)
+    indexed: Bool = np.asarray(np.isfinite(lists).any(axis=1))
     # Of a single column one old row of each value answers, however many there are.
     single = popcounts(candidates) == 1
     listed = indexed & ~single
@@ -49,4 +49,5 @@ def selective(
     np.add.at(walked, served[0], n_batch * lengths[served[1]])
     if walked.sum() <= PROBED_ALWAYS:
         return indexed
-    return indexed & (single | (walked[pivots] <= pairs_per_row * relation.n_rows))
+    chosen: Bool = indexed & (single | (walked[pivots] <= pairs_per_row * relation.n_rows))
+    return chosen
