@@ -5,6 +5,7 @@
 3. **cold**: processes from their start to their end: `--help`, `show`, `apply` of 100 rows to 32,000 x 15 and
    `track` of these, with keys.
 4. **together**: a first `track` of all four kinds beside one of each.
+5. **large**: 1 %, 10 % and 30 % of the rows in, and out again, beside finding everything anew; keys and FDs.
 
 Everything is inline, in processes of their own; seconds are of the clock, and of the processor: all threads.
 BASE names the checkout of another version: it is measured in turn with this one.
@@ -32,7 +33,8 @@ COLD_ROWS, BATCH_ROWS = 32_000, 100_000
 REPEATS, ROW_REPEATS, BATCHES = 10, 30, 7
 KINDS = ("ucc", "fd", "ind", "dc")
 # To be reached: seconds of the processor, and shares.
-ROW_S, BATCH_SHARE, TOGETHER_SHARE = 0.020, 0.5, 1.2
+ROW_S, BATCH_SHARE, TOGETHER_SHARE, ANEW_SHARE = 0.020, 0.5, 1.2, 1.0
+SHARES = (0.01, 0.1, 0.3)
 COLD_S = {"show": 0.3, "apply": 0.8, "track": 1.0}
 Json = dict[str, Any]
 
@@ -66,6 +68,10 @@ with holdfast.open(asked["root"], engine="inline") as ws:
         outs.append(timed(lambda: ws.apply("t", deletes=batch)))
     if ins:
         out |= {"in": medians(ins[1:]), "out": medians(outs[1:])}
+    for share in asked.get("shares", ()):
+        more = rows(int(share * n_rows), n_rows)
+        out[f"{share:.0%} in"] = medians([timed(lambda: ws.apply("t", inserts=more))])
+        out[f"{share:.0%} out"] = medians([timed(lambda: ws.apply("t", deletes=more))])
 print(json.dumps(out))
 """
 
@@ -153,6 +159,8 @@ def run(n_rows: int, scratch: Path) -> list[Json]:
         for kind in KINDS:
             measured("alone", (kind,), n_rows=n_rows, n_columns=16, n_batch=0, n_batches=0)
         measured("together", KINDS, n_rows=n_rows, n_columns=16, n_batch=0, n_batches=0)
+        shares = {"n_columns": 16, "n_batch": 0, "n_batches": 0, "shares": SHARES}
+        measured("large", KINDS[:2], n_rows=n_rows, **shares)
     return cases + cold_cases(versions, scratch)
 
 
@@ -168,15 +176,19 @@ def targets(cases: list[Json]) -> list[Target]:
         met = None if reached is None else reached <= reach
         return Target(what, f"<= {reach:g}{unit}", f"{seconds_text(reached)}{unit}", met)
 
-    def share(one: float | None, other: float | None) -> float | None:
+    def compared(one: float | None, other: float | None) -> float | None:
         return one / other if one is not None and other else None
 
     out = [within(f"one row {part}, median", figure(f"row: {part}"), ROW_S) for part in ("in", "out")]
     for part in ("in", "out"):
-        of_base = share(figure(f"batch: {part}"), figure(f"batch: {part}", "base"))
+        of_base = compared(figure(f"batch: {part}"), figure(f"batch: {part}", "base"))
         out.append(within(f"1,000 rows {part}, of the base's", of_base, BATCH_SHARE, ""))
     out += [within(f"`{what}`, cold, median", figure(what), reach) for what, reach in COLD_S.items()]
-    together = share(figure("together: track"), figure("alone: track"))
+    together = compared(figure("together: track"), figure("alone: track"))
+    for share in SHARES:
+        for part in ("in", "out"):
+            of_anew = compared(figure(f"large: {share:.0%} {part}"), figure("large: track"))
+            out.append(within(f"{share:.0%} of the rows {part}, of finding anew", of_anew, ANEW_SHARE, ""))
     return [*out, within("all kinds together, of the slowest alone", together, TOGETHER_SHARE, "")]
 
 

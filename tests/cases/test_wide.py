@@ -164,4 +164,4 @@ def test_columns_and_pivots_of_masks() -> None:
     assert columns_of(masks[:0]) == []
     ranking = chance.permutation(150).tolist()
     expected = [min(columns, key=ranking.index) if columns else NO_PIVOT for columns in sets]
-    assert refute._pivots(masks, ranking).tolist() == expected
+    assert refute.pivots_of(masks, ranking).tolist() == expected

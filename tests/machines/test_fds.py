@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from holdfast.core.cover import approximate, cover, history
-from holdfast.core.evidence import comparison, counted, counted_files, refute, validation
+from holdfast.core.evidence import comparison, counted, counted_files, refute, selective, validation
 from holdfast.core.evidence import witnessed as evidence
 from holdfast.core.evidence.kernels import agree_index, partitions
 from holdfast.core.words.change import Change, DependencyChange, Pair
 from holdfast.core.words.dependency import Fd
 from holdfast.errors import HoldfastError
-from holdfast.functional import fd_counted, fd_cover, fd_evidence, fd_witnessed
+from holdfast.functional import fd_counted, fd_cover, fd_evidence, fd_witnessed, keys
 from machines.test_keys import QUIET, Keys
 from reference import fds as oracle
 from reference import keys as key_oracle
@@ -40,8 +40,9 @@ EVENTS = ("appeared", "broke", "implied", "within", "beyond")
 # Limits of production that small tables never reach: with these, they take the other paths.
 OTHER_LIMITS: list[tuple[Any, str, Any]] = [
     (fd_counted, "TRIED_FROM", {1: 0, 2: 0}),
-    (fd_witnessed, "PROBED_ALWAYS", 0),
-    (fd_witnessed, "PROBED_PER_ROW", 0),
+    (selective, "PROBED_ALWAYS", 0),
+    (fd_witnessed, "PAIRS_PER_ROW", 0),
+    (keys, "PAIRS_PER_ROW", 0),
     (counted_files, "DELTAS_FROM", 0),
     (counted_files, "DELTA_SHARE", 1e9),
     (counted_files, "MAX_DELTAS", 2),

@@ -7,7 +7,7 @@
   those that are gone relax the cover, and the loop validates the smaller left-hand sides.
 - `insert` probes the old rows with the batch: all pairs that agree on a left-hand side and differ on its
   right-hand side. Their evidence alone repairs the cover: a pair that violates a new, larger left-hand side
-  violates the old one inside it. Left-hand sides that no index makes selective are validated instead.
+  violates the old one inside it. Left-hand sides of which that costs less are validated instead.
 
 No pass over all pairs is ever made.
 """
@@ -23,10 +23,10 @@ from holdfast.core.evidence.agree_probe import probe
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.evidence.refute import validate_fds
+from holdfast.core.evidence.selective import selective
 from holdfast.core.rows.kernels.masks import contains_any, without
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef
-from holdfast.core.words.column_sets import bits_of
 from holdfast.functional.fd_cover import FdCover, by_lhs, has_column, keyed
 from holdfast.functional.fd_evidence import FdEvidence
 from holdfast.functional.fd_state import FdState
@@ -36,10 +36,8 @@ I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
-# A left-hand side is probed if that looks at no more pairs than so many times the rows: then validating
-# it on the rows is cheaper. Below the second number it is probed anyway.
-PROBED_PER_ROW = 20
-PROBED_ALWAYS = 2_000_000
+# Most pairs that agree on an indexed column differ on some right-hand side: all their columns are compared.
+PAIRS_PER_ROW = 1.0  # see `selective`
 
 
 def discover(relation: Relation, masks: U64, witnesses: I64, max_lhs: int) -> FdState:
@@ -103,7 +101,8 @@ def insert(
     if not len(cover) or not sum(s.n_rows for s in batch):
         return FdState(before, cover, None, went=state.went)  # nothing left to break
     lhs, together, group = by_lhs(cover.masks, cover.rhs)
-    probed = selective(relation, lhs, index_columns, sum(s.n_rows for s in batch))
+    n_batch = sum(s.n_rows for s in batch)
+    probed = selective(relation, lhs, index_columns, n_batch, PAIRS_PER_ROW)
     evidence = before
     if probed.any():
         masks, witnesses = probe(relation, batch, lhs[probed], index_columns, together[probed])
@@ -122,19 +121,6 @@ def insert(
     proven = _proven(after, cover, holding)
     settled = settle(relation, evidence, after, proven=keyed(after.masks[proven], after.rhs[proven]))
     return FdState(settled.evidence, settled.cover, None, rounds=rounds + settled.rounds, went=state.went)
-
-
-def selective(relation: Relation, lhs: U64, index_columns: Sequence[int], n_batch: int) -> Bool:
-    """Which left-hand sides an index makes cheap to probe: bool[n]. The empty one never is."""
-    distinct = relation.distinct()
-    bits = bits_of(lhs, len(distinct))
-    indexed = bits[:, list(index_columns)]
-    lengths = np.array([relation.n_rows / max(1, distinct[c]) for c in index_columns])
-    shortest = np.where(indexed, lengths, np.inf).min(axis=1, initial=np.inf)
-    cheap = n_batch * shortest <= max(PROBED_ALWAYS, PROBED_PER_ROW * relation.n_rows)
-    # Of a single column one old row of each value answers, however many there are.
-    chosen: Bool = cheap | (np.isfinite(shortest) & (bits.sum(axis=1) == 1))
-    return chosen
 
 
 def _proven(after: FdCover, before: FdCover, holding: Bool) -> Bool:

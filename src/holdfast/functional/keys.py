@@ -10,7 +10,8 @@ complements; both live in the core. This module is the loop around them:
   those that are gone relax the cover, and the loop validates the smaller keys.
 - `insert` probes the old rows with the batch (SWAN alg. 1-2): all pairs that agree on a key. Their
   evidence alone repairs the cover: a pair that agrees on no key refutes none, and every new
-  minimal unique is a superset of an old one. No further look at the data.
+  minimal unique is a superset of an old one. No further look at the data. Of a batch that is a large part
+  of the table, keys whose lists are long are validated instead, and what then is new to the cover, too.
 
 Departures from the paper: duplicate groups and PLIs are replaced by agree sets with witnesses
 (a maximal non-unique is a maximal agree set, and a delete concerns it only if it hits every
@@ -29,14 +30,18 @@ from holdfast.core.cover.cover import Cover
 from holdfast.core.evidence.agree_probe import probe
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.refute import validate
+from holdfast.core.evidence.selective import selective
 from holdfast.core.evidence.witnessed import WitnessedEvidence
-from holdfast.core.rows.kernels.masks import without
+from holdfast.core.rows.kernels.masks import contains_any, without
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.functional.refs import PinnedKey
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
+
+# Most pairs that agree on an indexed column are told apart by the next one.
+PAIRS_PER_ROW = 4.0  # see `selective`
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +108,26 @@ def insert(
     if not cover.masks.any(axis=1).all():
         # The empty key: there was one row at most, so the batch is the table.
         return settle(relation, state.evidence, cover, proven=cover.masks[:0])
-    non_uniques = state.evidence.maximal
-    masks, witnesses = probe(relation, batch, cover.masks, index_columns, non_uniques=non_uniques)
+    keys = cover.masks
+    probed = selective(relation, keys, index_columns, sum(s.n_rows for s in batch), PAIRS_PER_ROW)
+    masks, witnesses, unique = keys[:0], state.evidence.witnesses[:0], probed.copy()
+    if probed.any():
+        non_uniques = state.evidence.maximal
+        masks, witnesses = probe(relation, batch, keys[probed], index_columns, non_uniques=non_uniques)
+    if not probed.all():
+        check = validate(relation, keys[~probed])
+        unique[~probed] = ~check.refuted
+        masks = np.concatenate([masks, check.masks])
+        witnesses = np.concatenate([witnesses, check.witnesses])
+    rounds = int(not probed.all())
     if not len(masks):
-        return replace(state, rounds=0)
+        return replace(state, rounds=rounds)
     evidence = state.evidence.merged(masks, witnesses)
-    return KeyState(evidence, cover.repaired(masks, evidence.maximal), 0)
+    after = cover.repaired(masks, evidence.maximal)
+    if probed.all():
+        return KeyState(evidence, after, rounds)
+    # All pairs that agree on a probed key are evidence, so what contains one is unique, as is what contains
+    # one that is valid.
+    proven = after.masks[contains_any(after.masks, keys[unique])]
+    settled = settle(relation, evidence, after, proven)
+    return replace(settled, rounds=rounds + settled.rounds)

@@ -79,7 +79,7 @@ def validate_fds(relation: Relation, lhs: U64, rhs: U64) -> Refutation[U64]:
     witnesses: list[I64] = [np.empty((0, WITNESSES, 2), np.int64)]
     candidates = np.flatnonzero(rhs.any(axis=1))
     if len(candidates) and relation.n_rows > 1:
-        pivots = _pivots(lhs[candidates], relation.ranking())
+        pivots = pivots_of(lhs[candidates], relation.ranking())
         for look, some in _looks(relation, pivots):
             at = candidates[some]
             refuted[at], some_masks, some_witnesses = look(relation, lhs[at], rhs[at], pivots[some])
@@ -151,7 +151,7 @@ def _all_pairs(relation: Relation) -> tuple[U64, I64]:
     return evidence_in(results, relation.n_words, WITNESSES, 2)
 
 
-def _pivots(masks: U64, ranking: Sequence[int]) -> I64:
+def pivots_of(masks: U64, ranking: Sequence[int]) -> I64:
     """The most selective column of each set, NO_PIVOT of the empty one: int64[n]."""
     pivots = np.full(len(masks), NO_PIVOT, dtype=np.int64)
     place = np.empty(len(ranking), dtype=np.int64)
