@@ -23,13 +23,13 @@ from holdfast.core.words.dependency import Dependency, Fd, Ind
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.ranks import Rank, best_first
 from holdfast.core.words.row_rule import RowRule, are_times
-from holdfast.denial.dc_explanation import DcList
 from holdfast.errors import UsageError, plural
-from holdfast.kind import check_kind
+from holdfast.kind import check_kind, entries
 
 if TYPE_CHECKING:
     from holdfast.app.commands.lakes import LakeView
     from holdfast.core.words.change import Pin
+    from holdfast.denial.dc_explanation import DcList
 
 Anything = TypeVar("Anything", bound=Dependency)
 # The kind that an option is about.
@@ -187,14 +187,17 @@ class _View:
         self.kinds = {name: ws.kinds(name, at) for name in self.names}
         self.n_rows = {name: ws.n_rows(name, at) for name in self.names}
         self.bounds = {name: ws.keys.max_columns(name, at) for name in self.names}
-        self.refs = {name: ref for name in self.names if (ref := ws.fds.ref(name, at)) is not None}
+        refs = {name: ws.fds.ref(name, at) for name in self.names if "fd" in self.kinds[name]}
+        self.refs = {name: ref for name, ref in refs.items() if ref is not None}
         self.keys = {name: self._near("ucc", name) for name in self.names if self._shows_keys(name)}
         self.fds: dict[str, list[Fd]] = {}
         if self.wants("fd"):
             self.fds = {n: [d for d in self._near("fd", n) if isinstance(d, Fd)] for n in self.refs}
         self.inds = self._inds() if self.wants("ind") else []
-        self.ind_notes = ws.inds.notes(self.table, at) if self.wants("ind") else ()
-        dc_refs = {name: ws.dcs.ref(name, at) for name in self.names if self.wants("dc")}
+        linked = self.wants("ind") and any("ind" in kinds for kinds in self.kinds.values())
+        self.ind_notes = ws.inds.notes(self.table, at) if linked else ()
+        with_dcs = [name for name in self.names if self.wants("dc") and "dc" in self.kinds[name]]
+        dc_refs = {name: ws.dcs.ref(name, at) for name in with_dcs}
         self.dc_refs = {name: ref for name, ref in dc_refs.items() if ref is not None}
         self.row_rules = {
             name: [d for d in self._near("row", name) if isinstance(d, RowRule)]
@@ -205,8 +208,8 @@ class _View:
         self.elsewhere = {
             (kind, name): self._told(ws.dependencies(kind, name, at, max_error=self.max_error))
             for name in self.names
-            for kind in ws.elsewhere
-            if self.wants(kind) and kind in self.kinds[name]
+            for kind, entry in entries().items()
+            if entry.reader is not None and self.wants(kind) and kind in self.kinds[name]
         }
         self.pins = [p for p in ws.pins(self.table, at) if self.wants(p.kind)]
         self.maximal = self._non_uniques() if showing.non_uniques else {}
@@ -216,6 +219,8 @@ class _View:
         return {name: self._dcs(name) for name in self.dc_refs}
 
     def _dcs(self, name: str) -> DcList:
+        from holdfast.denial.dc_explanation import DcList
+
         form = self.showing.form
         if form == "minimal":
             return DcList([d for d in self._near("dc", name) if isinstance(d, Dc)], complete=True)
