@@ -391,8 +391,7 @@ def checked_options(
 
 def keeping(kind: str, states: Iterable[TableState]) -> list[TableState]:
     """Those of which a class keeps something; for others nobody has to import its reader."""
-    field = entries()[kind].field
-    return [state for state in states if state.kept.get(field)]
+    return [state for state in states if state.kept.get(entries()[kind].field)]
 
 
 def kinds_with_state(state: TableState) -> list[str]:

@@ -123,7 +123,7 @@ def test_only_the_difference_comes_back(tmp_path: Path, monkeypatch: pytest.Monk
     before, after = (
         pa.table({"a": rows, "b": [n % 7 for n in rows]}) for rows in (numbers, [*numbers[5:], -1])
     )
-    results = []
+    results: list[tuple[Any, Any]] = []
     honest = Relation.run
 
     def recorded(relation: Relation, task: Any, *rest: Any) -> Any:
