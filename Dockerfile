@@ -17,7 +17,7 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends default-jre-headless procps \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=wheel /wheels /wheels
-RUN pip install --quiet --no-cache-dir --find-links /wheels holdfast
+RUN pip install --quiet --no-cache-dir /wheels/*.whl
 RUN rm -rf /wheels && useradd --create-home --uid 1000 holdfast
 USER holdfast
 WORKDIR /data

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib import import_module
@@ -387,6 +387,11 @@ def checked_options(
             )
     kinds = tuple(dict.fromkeys([*kinds, *(more for kind in kinds for more in registry[kind].brings)]))
     return kinds, {kind: e.dependency_class.options(options) for kind, e in registry.items() if kind in kinds}
+
+
+def keeping(kind: str, states: Iterable[TableState]) -> list[TableState]:
+    """Those of which a class keeps something; for others nobody has to import its reader."""
+    return [state for state in states if state.kept.get(entries()[kind].field)]
 
 
 def kinds_with_state(state: TableState) -> list[str]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.cover.stability import Stability
 from holdfast.core.rows.writer import Writer
+from holdfast.core.store.ledger_rows import SHARED
 from holdfast.core.words.asking import form_of, identity_in
 from holdfast.core.words.change import DependencyChange, Pin
 from holdfast.core.words.column_rule import ColumnRule
@@ -25,7 +26,18 @@ from holdfast.core.words.notation import parse_fd, parse_inclusion, parse_key
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import UsageError, shorten
-from holdfast.kind import ClassReader, Entry, Explained, Query, Step, entries, keys_of, muted_set, register
+from holdfast.kind import (
+    ClassReader,
+    Entry,
+    Explained,
+    Query,
+    Step,
+    entries,
+    keeping,
+    keys_of,
+    muted_set,
+    register,
+)
 
 if TYPE_CHECKING:
     from holdfast.core.cover.violating_rows import ViolatingRows
@@ -227,18 +239,22 @@ class Readers:
             if query.wants("fd"):
                 yield from self.fds.listed(state)
         if query.wants("dc"):
-            for state in states:
+            for state in keeping("dc", states):
                 yield from self.dcs.listed(state, query.at, query.max_error, asked=query.kind == "dc")
         if query.wants("row"):
-            for state in states:
+            for state in keeping("row", states):
                 yield from self.row_rules.listed(state, query.max_error)
-        if query.wants("ind"):
+        if query.wants("ind") and self._has_inclusions(query.at):
             empty = query.with_empty
             yield from self.inds.listed(query.table, query.at, query.max_error, with_empty=empty)
-        for kind, reader in self.elsewhere.items():
-            if query.wants(kind):
-                for state in states:
-                    yield from reader.listed(state, query.max_error)
+        for kind, entry in entries().items():
+            if entry.reader is not None and query.wants(kind):
+                for state in keeping(kind, states):
+                    yield from self.elsewhere[kind].listed(state, query.max_error)
+
+    def _has_inclusions(self, at: int | None) -> bool:
+        """Whether tables take part in inclusions: where none does, nothing that tells of them is needed."""
+        return SHARED in self._tables.ledger.heads(at)
 
     def explained(self, table: str, question: str | Sequence[str], referenced: Side | None) -> Explained:
         """What a question asks for, explained."""
@@ -348,9 +364,12 @@ class Readers:
         """What is pinned, and whether it holds."""
         for state in self._tables.chosen(table, at):
             yield from self.keys.pins(state)
-            yield from self.dcs.pins(state)
-            yield from self.checks.pins(state)
-        yield from self.inds.pins(table, at)
+            if keeping("rule", [state]):
+                yield from self.dcs.pins(state)
+            if keeping("check", [state]):
+                yield from self.checks.pins(state)
+        if self._has_inclusions(at):
+            yield from self.inds.pins(table, at)
 
     def since(
         self, table: str, dependencies: Sequence[Dependency], at: int | None = None
@@ -379,7 +398,6 @@ class Readers:
 
     def order(self, at: int | None) -> Order:
         """What dependencies mean at a version: the order in which they are told."""
-        from holdfast.inclusions.links.references import References
         from holdfast.order import Order
 
         state = cache(partial(self._tables.state, at=at))
@@ -388,8 +406,12 @@ class Readers:
             return self.keys.combinations(state(table))
 
         def references() -> References | None:
-            counted = self.inds.counted(at)
-            return None if counted is None else References(*counted, state, keys)
+            counted = self.inds.counted(at) if self._has_inclusions(at) else None
+            if counted is None:
+                return None
+            from holdfast.inclusions.links.references import References
+
+            return References(*counted, state, keys)
 
         def outlived(table: str, asked: Sequence[tuple[str, ...]]) -> Stability:
             return self.keys.outlived(state(table), asked, self._tables.version if at is None else at)

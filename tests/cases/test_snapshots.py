@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast
-from holdfast.core.rows import batch, encoding, tasks
+from holdfast.core.rows import batch, differing, encoding, tasks
 from holdfast.core.rows.matching import Matching
+from holdfast.core.rows.relation import Relation
 from holdfast.errors import AmbiguousRowError, SchemaError, UsageError
 from reference.keys import Row, canonical_row
 from strategies import Shape, varied_shapes
@@ -49,15 +50,16 @@ def snapshots(draw: st.DrawFn) -> tuple[Shape, list[Row], list[Row]]:
 
 
 @settings(max_examples=40)
-@given(case=snapshots(), with_key=st.booleans(), large=st.booleans())
+@given(case=snapshots(), with_key=st.booleans(), large=st.booleans(), bucket=st.sampled_from([1, 5, 1 << 20]))
 def test_a_snapshot_is_the_table_after_it(
-    case: tuple[Shape, list[Row], list[Row]], with_key: bool, large: bool
+    case: tuple[Shape, list[Row], list[Row]], with_key: bool, large: bool, bucket: int
 ) -> None:
     shape, before, after = case
     key = shape.names[:1] if with_key else []
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         if large:  # encoded by tasks, as rows that are not looked at here
             patch.setattr(batch, "WHOLE_BYTES", -1)
+        patch.setattr(differing, "BUCKET", bucket)
         with tracked(Path(folder), shape.table(before), row_key=key) as ws:
             [told] = ws.apply(TABLE, snapshot=shape.table(after)).tables
             assert bag(rows_of(ws)) == bag(after)
@@ -113,6 +115,31 @@ def test_many_equal_rows_are_few_pairs(tmp_path: Path, monkeypatch: pytest.Monke
         ws.apply(TABLE, deletes=rows.slice(100))
         assert ws.n_rows(TABLE) == 0
     assert n_pairs == [800, 700]
+
+
+def test_only_the_difference_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What tasks hand to the driver follows the rows that go and come, whatever the rows that stay."""
+    numbers = list(range(4000))
+    before, after = (
+        pa.table({"a": rows, "b": [n % 7 for n in rows]}) for rows in (numbers, [*numbers[5:], -1])
+    )
+    results: list[tuple[Any, Any]] = []
+    honest = Relation.run
+
+    def recorded(relation: Relation, task: Any, *rest: Any) -> Any:
+        bundles = honest(relation, task, *rest)
+        results.extend((task, bundle) for bundle in bundles)
+        return bundles
+
+    monkeypatch.setattr(differing, "BUCKET", 1000)
+    with tracked(tmp_path, before) as ws:
+        monkeypatch.setattr(Relation, "run", recorded)
+        [told] = ws.apply(TABLE, snapshot=after).tables
+    assert (told.n_deleted, told.n_inserted, told.n_unchanged) == (5, 1, 3995)
+    compared = [bundle for task, bundle in results if task is differing.compare_bucket]
+    assert len(compared) == 8
+    n_values = [len(bundle.array(name)) for _, bundle in results for name in bundle.names]
+    assert sum(n_values) == 6
 
 
 def test_a_snapshot_in_several_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,14 +18,13 @@ import typer
 
 import holdfast
 from holdfast.app.options import EngineName, columns_of
-from holdfast.app.report.changes import print_change, print_headlines
 from holdfast.app.report.paper import Paper, progress_on
 from holdfast.app.report.texts import columns_text, safe, share, side_text
-from holdfast.core.words.change import Change
 from holdfast.core.words.dependency import Side
 from holdfast.errors import HoldfastError, UnknownTableError, UsageError, plural, shorten
 
 if TYPE_CHECKING:
+    from holdfast.core.words.change import Change
     from holdfast.denial.constraints import DcRef
     from holdfast.functional.refs import FdRef
 
@@ -212,6 +211,8 @@ def tell_change(change: Change, as_json: bool, bounds: Mapping[str, Sequence[str
 
     `bounds` says of tables what the search for denial constraints left out.
     """
+    from holdfast.app.report.changes import print_change, print_headlines
+
     if as_json:
         print_headlines(Paper(sys.stderr), change)
         document = change.to_dict()

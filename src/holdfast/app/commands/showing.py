@@ -25,7 +25,7 @@ from holdfast.core.words.ranks import Rank, best_first
 from holdfast.core.words.row_rule import RowRule, are_times
 from holdfast.denial.dc_explanation import DcList
 from holdfast.errors import UsageError, plural
-from holdfast.kind import check_kind
+from holdfast.kind import check_kind, entries
 
 if TYPE_CHECKING:
     from holdfast.app.commands.lakes import LakeView
@@ -187,26 +187,22 @@ class _View:
         self.kinds = {name: ws.kinds(name, at) for name in self.names}
         self.n_rows = {name: ws.n_rows(name, at) for name in self.names}
         self.bounds = {name: ws.keys.max_columns(name, at) for name in self.names}
-        self.refs = {name: ref for name in self.names if (ref := ws.fds.ref(name, at)) is not None}
+        self.refs = {n: ref for n in self._with("fd") if (ref := ws.fds.ref(n, at)) is not None}
         self.keys = {name: self._near("ucc", name) for name in self.names if self._shows_keys(name)}
-        self.fds: dict[str, list[Fd]] = {}
-        if self.wants("fd"):
-            self.fds = {n: [d for d in self._near("fd", n) if isinstance(d, Fd)] for n in self.refs}
+        with_fds = self.refs if self.wants("fd") else {}
+        self.fds = {n: [d for d in self._near("fd", n) if isinstance(d, Fd)] for n in with_fds}
         self.inds = self._inds() if self.wants("ind") else []
-        self.ind_notes = ws.inds.notes(self.table, at) if self.wants("ind") else ()
-        dc_refs = {name: ws.dcs.ref(name, at) for name in self.names if self.wants("dc")}
-        self.dc_refs = {name: ref for name, ref in dc_refs.items() if ref is not None}
-        self.row_rules = {
-            name: [d for d in self._near("row", name) if isinstance(d, RowRule)]
-            for name in self.names
-            if self.wants("row") and "row" in self.kinds[name]
-        }
+        self.ind_notes = ws.inds.notes(self.table, at) if self.wants("ind") and self._with("ind") else ()
+        with_dcs = self._with("dc") if self.wants("dc") else []
+        self.dc_refs = {n: dcs for n in with_dcs if (dcs := ws.dcs.ref(n, at)) is not None}
+        ruled = self._with("row") if self.wants("row") else []
+        self.row_rules = {n: [d for d in self._near("row", n) if isinstance(d, RowRule)] for n in ruled}
         self.schemas = {name: ws.schema(name, at) for name in self.row_rules}
         self.elsewhere = {
             (kind, name): self._told(ws.dependencies(kind, name, at, max_error=self.max_error))
-            for name in self.names
-            for kind in ws.elsewhere
-            if self.wants(kind) and kind in self.kinds[name]
+            for kind, entry in entries().items()
+            if entry.reader is not None and self.wants(kind)
+            for name in self._with(kind)
         }
         self.pins = [p for p in ws.pins(self.table, at) if self.wants(p.kind)]
         self.maximal = self._non_uniques() if showing.non_uniques else {}
@@ -234,6 +230,10 @@ class _View:
             else:
                 ranked = self.ws.fds.rank(name, n, max_error=self.max_error)
             self.rankings[name], self.n_muted[name] = without_muted(ranked, self.order.muted(name), top)
+
+    def _with(self, kind: str) -> list[str]:
+        """The tables that are tracked for a kind."""
+        return [name for name in self.names if kind in self.kinds[name]]
 
     def wants(self, kind: str) -> bool:
         return self.kind in (None, kind)
@@ -286,8 +286,7 @@ class _View:
     def _non_uniques(self) -> dict[str, list[tuple[str, ...]]]:
         """The maximal non-uniques; where a bound hides them, a note or (for the only table) an error."""
         maximal = {}
-        keyed = [name for name in self.names if "ucc" in self.kinds[name]]
-        for name in keyed if self.table is None else [self.table]:
+        for name in self._with("ucc") if self.table is None else [self.table]:
             if self.bounds[name] and self.table is None:
                 note(
                     f"note: {name_text(name)} is tracked with --max-columns {self.bounds[name]}, "

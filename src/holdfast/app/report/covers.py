@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from holdfast.app.report.paper import ALL, Paper
 from holdfast.app.report.pins import print_pins
@@ -15,6 +12,10 @@ from holdfast.core.words.change import Pin
 from holdfast.core.words.dependency import Dependency, Ind, Ucc
 from holdfast.errors import plural
 from holdfast.kind import entries
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
 
 # A terminal shows this many keys of a table, and this many inclusions; pipes show all.
 ON_A_TERMINAL = 200
@@ -79,6 +80,8 @@ def _print_combinations(
         for columns, error in zip(combinations, errors, strict=True):
             paper.file.write(f"  {len(columns):>3}  {_listed(columns)}{error_text(error)}\n")
         return
+    from rich.text import Text
+
     shown = paper.first(combinations, ON_A_TERMINAL, everything)
     table = _grid()
     table.add_column("size", justify="right", no_wrap=True)
@@ -86,7 +89,7 @@ def _print_combinations(
     for columns, error in zip(shown, errors, strict=False):
         line = Text(_listed(columns), style="yellow" if error else style)
         table.add_row(str(len(columns)), line.append(error_text(error), style="default"))
-    paper.console.print(Padding(table, (0, 0, 0, 2), expand=False))
+    paper.render(table)
     paper.more(len(combinations) - len(shown), ALL)
 
 
@@ -139,7 +142,7 @@ def print_inds(
     shown = paper.first(inds, ON_A_TERMINAL, everything)
     grid = _inds_grid(shown) if paper.is_terminal and shown else None
     if grid is not None and 2 + paper.console.measure(grid).maximum <= paper.width:
-        paper.console.print(Padding(grid, (0, 0, 0, 2), expand=False))
+        paper.render(grid)
     else:  # names must not be broken into the lines of narrow columns
         for ind in shown:
             style = "yellow" if ind.missing_values else "green"
@@ -188,6 +191,8 @@ def measures(ind: Ind) -> str:
 
 
 def _inds_grid(inds: Sequence[Ind]) -> Table:
+    from rich.text import Text
+
     partial = any(ind.missing_values for ind in inds)
     table = _grid()
     table.add_column("dependent", overflow="fold")
@@ -211,4 +216,6 @@ def _inds_grid(inds: Sequence[Ind]) -> Table:
 
 
 def _grid() -> Table:
+    from rich.table import Table
+
     return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")

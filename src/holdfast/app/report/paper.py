@@ -1,4 +1,7 @@
-"""Where a report is written to, and the progress that is shown until it is there."""
+"""Where a report is written to, and the progress that is shown until it is there.
+
+Rich is imported for terminals only: nobody else sees what it does.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,14 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO, TypeVar
+from functools import cached_property
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from rich.cells import cell_len
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
-from holdfast.core.engine.kernels import activity
-from holdfast.core.engine.kernels.cache_folders import places
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
 
 SWITCH = "HOLDFAST_PROGRESS"
 PATIENCE_S = 0.3  # on a terminal
@@ -43,16 +44,24 @@ class Paper:
         recorded: bool = False,
     ) -> None:
         self.file = file
-        self.console = Console(
-            file=file,
-            width=width,
-            force_terminal=terminal,
+        self._width, self._terminal, self._recorded = width, terminal, recorded
+        self.is_terminal = _may_be_terminal(file) if terminal is None else terminal
+        if self.is_terminal:
+            self.is_terminal = self.console.is_terminal
+
+    @cached_property
+    def console(self) -> Console:
+        from rich.console import Console
+
+        return Console(
+            file=self.file,
+            width=self._width,
+            force_terminal=self._terminal,
             markup=False,
             highlight=False,
             emoji=False,
-            record=recorded,
+            record=self._recorded,
         )
-        self.is_terminal = self.console.is_terminal
 
     @property
     def width(self) -> int:
@@ -65,8 +74,16 @@ class Paper:
             self.file.write((" " * indent + whole).rstrip() + "\n")
             return
         text = _text(*parts)
-        indent = min(indent, self.width // 3)
-        self.console.print(Padding(text, (0, 0, 0, indent), expand=False) if text else "")
+        if text:
+            self.render(text, min(indent, self.width // 3))
+        else:
+            self.console.print("")
+
+    def render(self, what: RenderableType, indent: int = 2) -> None:
+        """What Rich lays out, on a terminal."""
+        from rich.padding import Padding
+
+        self.console.print(Padding(what, (0, 0, 0, indent), expand=False))
 
     def heading(self, subject: str, text: str, version: int | None, source: str = "") -> None:
         """The line above a list: `orders: 3 rows, 2 keys (version 4)`; `source`: from what it is known."""
@@ -93,11 +110,13 @@ class Paper:
         if not self.is_terminal:
             self.line(mark, "  ", *parts, indent=indent)
             return
+        from rich.table import Table
+
         table = Table.grid(padding=(0, 2, 0, 0))
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")
         table.add_row(_text(mark), _text(*parts))
-        self.console.print(Padding(table, (0, 0, 0, min(indent, self.width // 3)), expand=False))
+        self.render(table, min(indent, self.width // 3))
 
     def grid(self, rows: Sequence[Sequence[Part]], indent: int = 0) -> None:
         """Rows of cells in aligned columns; nothing is cut or wrapped on purpose."""
@@ -111,11 +130,21 @@ class Paper:
             self.line(*parts, indent=indent)
 
 
+def _may_be_terminal(file: IO[str]) -> bool:
+    """Whether Rich has to be asked: it takes a file for one only if it is, or if the environment says so."""
+    try:
+        return file.isatty() or any(name in os.environ for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
+    except ValueError:  # it is closed
+        return False
+
+
 def _plain(part: Part) -> str:
     return part if isinstance(part, str) else part[0]
 
 
 def _text(*parts: Part) -> Text:
+    from rich.text import Text
+
     text = Text()
     for part in parts:
         text.append(part) if isinstance(part, str) else text.append(*part)
@@ -142,6 +171,9 @@ def progress_on(paper: Paper) -> Iterator[Callable[[str, int, int], None] | None
 
 def words(stage: str, count: str) -> tuple[str, str]:
     """What is going on, and how far it is. Kernels are compiled inside of all stages."""
+    from holdfast.core.engine.kernels import activity
+    from holdfast.core.engine.kernels.cache_folders import places
+
     n_compiled = activity.compiling()
     if n_compiled is None:
         return stage, count
@@ -203,6 +235,7 @@ class _Words:
 @contextlib.contextmanager
 def _moving_line(paper: Paper) -> Iterator[Callable[[str, int, int], None]]:
     from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TimeElapsedColumn
+    from rich.text import Text
 
     class Words(ProgressColumn):
         def __init__(self, part: int) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from holdfast.core.rows.differing import difference
 from holdfast.core.rows.encoding import (
     SPARE_NUMBERS,
     WHOLE_BYTES,
@@ -255,16 +256,15 @@ class Resolver:
         relation, schema = self.relation, self.relation.schema
         check_columns(source, schema, self.target, list(schema.names), "the snapshot")
         queries = self._queries(source)
-        taken = self._match(queries, range(len(schema)), ()).taken
-        come, ids = np.flatnonzero(taken < 0), relation.row_ids()
-        gone = ids[~np.isin(ids, taken)]
-        segments = self._rewritten(queries, come, taken[come], schema.names, number)
+        come, gone = difference(relation, queries)
+        segments = self._rewritten(queries, come, np.full(len(come), -1), schema.names, number)
         n_updated = 0
         if self.row_key and len(come) and len(gone):
             query, row_id, leader = relation.locate(segments, self._key_columns)
             going = np.isin(row_id, gone)
             n_updated = int((Matching.of(query[going], row_id[going], leader).taken >= 0).sum())
-        return Resolved(gone, segments, n_updated, len(taken) - len(come))
+        n_unchanged = sum(q.n_rows for q in queries) - len(come)
+        return Resolved(gone, segments, n_updated, n_unchanged)
 
     @property
     def _key_columns(self) -> list[int]:

@@ -46,6 +46,7 @@ from holdfast.errors import EngineError
 
 Payload = dict[str, Any]
 I64 = NDArray[np.int64]
+U64 = NDArray[np.uint64]
 
 
 def opened(payload: Payload, what: str, schema: Schema) -> Segment:
@@ -231,7 +232,14 @@ def with_indexes(
 
 
 def locate_rows(payload: Payload) -> bytes:
-    """(query, row id) of the live rows of a segment that equal a query row on some columns.
+    """(query, row id) of the live rows of a segment that equal a query row on some columns: see `located`."""
+    return pack(located(payload)[2], {})
+
+
+def located(payload: Payload) -> tuple[U64, U64, dict[str, I64]]:
+    """(hashes of the pairs, hashes of the repeats, arrays): the rows of a segment that equal a query row.
+
+    A pair has `query` and `row_id`. Both come in the order of the hashes.
 
     Of queries that are equal, and stand together by their hashes, the first one looks for all: `leader` is
     the query that looks for each in `repeat`. So n equal queries and m equal rows are m pairs, not n times m.
@@ -258,8 +266,9 @@ def locate_rows(payload: Payload) -> bytes:
     )
     leader = leaders[np.cumsum(leads) - 1][~leads]
     arrays = {"query": leaders[query], "repeat": by_hash[~leads], "leader": leader}
-    located = {name: array.astype(np.int64) for name, array in arrays.items()}
-    return pack({**located, "row_id": segment.row_ids(position)}, {})
+    whole = {name: array.astype(np.int64) for name, array in arrays.items()}
+    hashes = queries.row_hashes
+    return hashes[leads][query], hashes[~leads], {**whole, "row_id": segment.row_ids(position)}
 
 
 def rewrite_part(payload: Payload) -> bytes:
