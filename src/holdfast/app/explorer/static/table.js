@@ -5,10 +5,11 @@ import { columns } from "./columns.js";
 import { Dependencies } from "./dependencies.js";
 import { byId, count, el, failure, fill, hint, loading, notice, number, paged, plural, refill, text } from "./dom.js";
 import { FdGraph } from "./fdgraph.js";
-import { history, when } from "./history.js";
+import { history } from "./history.js";
 import { keys } from "./keys.js";
 import { broken, pins, references } from "./references.js";
 import { format } from "./route.js";
+import { exactly } from "./times.js";
 
 const MANY = 8; // tables, from which on the list has a box to narrow it
 
@@ -179,7 +180,7 @@ class TableView {
     const facts = [
       plural(answer.n_rows, "row"),
       plural(answer.columns.length, "column"),
-      `tracked since version ${number(answer.tracked.version)}${answer.tracked.at ? `, ${when(answer.tracked.at)}` : ""}`,
+      `tracked since version ${number(answer.tracked.version)}${answer.tracked.at ? `, ${exactly(answer.tracked.at)}` : ""}`,
       kept.join(", "),
     ];
     fill(this.title.querySelector(".facts"), facts.filter(Boolean).join(" · "));
