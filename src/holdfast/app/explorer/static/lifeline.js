@@ -1,6 +1,6 @@
 // The life of a dependency: on a line, and as a list with what turned it.
 
-import { el, fill, hint, number, paged, plural, text } from "./dom.js";
+import { el, fill, hint, number, paged, plural, refill, text } from "./dom.js";
 import { format } from "./route.js";
 import { witnesses } from "./witnesses.js";
 
@@ -75,7 +75,7 @@ export class Lifeline {
     const newest = [...stretches].reverse();
     const list = paged(newest, (s) => this.#item(s, table), el("ol", { class: "turns" }), 30);
     const earlier = n > stretches.length ? hint(`and ${plural(n - stretches.length, "earlier stretch", "earlier stretches")}`) : null;
-    fill(this.node, title, line, legend(stretches), list, earlier);
+    refill(this.node, title, line, legend(stretches), list, earlier);
     this.#mark();
   }
 
