@@ -1,6 +1,6 @@
 // The columns of a table: what is known of their values, and what marks them.
 
-import { el, number, paged, share, text, value } from "./dom.js";
+import { bar, el, number, paged, share, text, value } from "./dom.js";
 
 const FIRST = 16;
 const LEAST = 0.01; // share of the rows, from which on the most frequent value is worth a word
@@ -59,10 +59,8 @@ function marks(c) {
 
 /** How many values there are, and which share of the rows that is. */
 function distinct(c, nRows) {
-  const bar = el("span", { class: "fill" });
-  bar.style.width = `${nRows ? Math.min(100, 100 * c.n_distinct / nRows) : 0}%`;
   const words = `${c.is_estimate ? "≤ " : ""}${number(c.n_distinct)}`;
-  return [el("span", { text: words }), el("span", { class: "track", "aria-hidden": "true" }, bar)];
+  return [el("span", { text: words }), bar(nRows ? c.n_distinct / nRows : 0)];
 }
 
 function nulls({ n_nulls: n = null }, nRows) {

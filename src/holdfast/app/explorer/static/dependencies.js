@@ -3,7 +3,7 @@
 
 import { actions } from "./actions.js";
 import { get, Latest } from "./api.js";
-import { count, el, failure, fill, loading, notice, number, plural, refill, score, share, text } from "./dom.js";
+import { bar, count, el, failure, fill, loading, notice, number, plural, refill, score, share, text } from "./dom.js";
 import { format } from "./route.js";
 
 const PAGE = 50;
@@ -294,7 +294,5 @@ function note(d) {
 }
 
 function meter(x) {
-  const bar = el("span", { class: "fill" });
-  bar.style.width = `${100 * x}%`;
-  return el("span", { class: "scored", title: "Score" }, el("span", { class: "track", "aria-hidden": "true" }, bar), el("span", { class: "number", text: score(x) }));
+  return el("span", { class: "scored", title: "Score" }, bar(x), el("span", { class: "number", text: score(x) }));
 }

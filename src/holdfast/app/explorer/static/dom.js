@@ -165,6 +165,13 @@ export const hint = (words) => el("p", { class: "hint", text: words });
 /** A number beside a title or a name; `title` says of what. */
 export const count = (n, title = null) => el("span", { class: "count", text: number(n), title });
 
+/** A share as a bar; the same in words stands beside it. */
+export function bar(part) {
+  const filled = el("span", { class: "fill" });
+  filled.style.width = `${100 * Math.max(0, Math.min(1, part))}%`;
+  return el("span", { class: "track", "aria-hidden": "true" }, filled);
+}
+
 export const loading = (what) => notice(what, "", "loading");
 export const failure = (title, error) => notice(title, error.message, "error");
 

@@ -1,7 +1,7 @@
 // One inclusion: which column in which, how good it is, and on click the values that speak for it and against it.
 
 import { get } from "./api.js";
-import { el, failure, fill, loading, number, plural, score, share, text, value } from "./dom.js";
+import { bar, el, failure, fill, loading, number, plural, score, share, text, value } from "./dom.js";
 
 /** A list entry. `own` and `other`: the sides as the selected table sees them; "out": own is contained in other. */
 export function inclusion(ind, direction, own, other, link) {
@@ -54,12 +54,10 @@ export function unfolding(button, ind, other, link) {
 
 /** A share as a bar and in words. */
 function meter(title, part, words) {
-  const bar = el("span", { class: "fill" });
-  bar.style.width = `${Math.max(0, Math.min(1, part)) * 100}%`;
   return el(
     "span",
     { class: "meter", title: `${title}: ${words}` },
-    el("span", { class: "track" }, bar),
+    bar(part),
     el("span", { class: "number", text: words }),
     el("span", { class: "label", text: title.toLowerCase() }),
   );

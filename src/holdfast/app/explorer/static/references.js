@@ -1,7 +1,7 @@
 // What a table refers to and what refers to it, what is relied on, and what of all that is broken.
 
 import { actions } from "./actions.js";
-import { el, hint, number, plural, share, text } from "./dom.js";
+import { bar, el, hint, number, plural, share, text } from "./dom.js";
 import { link, since } from "./dependencies.js";
 import { format } from "./route.js";
 
@@ -89,11 +89,9 @@ export function reference(r, key, address, ...numbers) {
 
 export function meter(r) {
   if (typeof r.coverage !== "number") return null;
-  const bar = el("span", { class: "fill" });
-  bar.style.width = `${Math.min(100, 100 * r.coverage)}%`;
   return el(
     "span", { class: "meter", title: "Of the values of the referenced column so many occur" },
-    el("span", { class: "track", "aria-hidden": "true" }, bar), `covers ${share(r.coverage)}`,
+    bar(r.coverage), `covers ${share(r.coverage)}`,
   );
 }
 
