@@ -213,7 +213,7 @@ def test_a_table_has_columns_rows_and_inclusions(visit: Visit) -> None:
     expect(details.locator(".ind").first).to_have_attribute("aria-expanded", "true")
     expect(details.locator(".match .chip").first).to_have_text("Oslo")
     expect(details.locator(".rest .chip").first).to_have_text("Oslo North")
-    details.locator(".go").click()
+    details.locator(".values .go").click()
     expect(details.locator(".head h2")).not_to_have_text("geo/countries.csv")
     assert re.fullmatch(rf"#component={CITIES}&table=\d+", hash_of(page))
 

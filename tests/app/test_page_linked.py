@@ -134,3 +134,5 @@ def test_one_that_nothing_joins_with_and_one_that_is_not_there(
     expect(sheet.locator(".facts")).to_contain_text("tracked since version 3")
     page = browse(server, "#tab=table&lake=99")
     expect(sheet.get_by_role("alert")).to_contain_text("has no table number 99")
+    page = browse(server, "#tab=table&name=moons.csv")  # by its name only a tracked one
+    expect(sheet.get_by_role("alert")).to_contain_text("What is linked is found by the search of the lake.")

@@ -33,9 +33,9 @@ class TableView {
   }
 
   async follow(route) {
-    let workspace;
+    let workspace, lake;
     try {
-      ({ workspace } = await this.page.summary);
+      ({ workspace, lake } = await this.page.summary);
     } catch (error) {
       fill(this.sheet, failure("The tracked tables cannot be listed", error));
       return;
@@ -56,7 +56,8 @@ class TableView {
       const how = "Track one with: holdfast track NAME FILE. Then what holds in it is listed here, with its history.";
       fill(this.sheet, notice("No tracked table", how));
     } else if (!this.tables.some((t) => t.name === name)) {
-      fill(this.sheet, notice("No such table", `No table of that name is tracked in this workspace: ${name}`, "error"));
+      const how = lake === null ? "" : ". What is linked is found by the search of the lake.";
+      fill(this.sheet, notice("No such table", `No table of that name is tracked in this workspace: ${name}${how}`, "error"));
     } else if (isNew) {
       await this.#open(name, route);
     } else {
