@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-import holdfast
-from holdfast.app.explorer import Explorer, ExplorerServer
+from app.serving import explored as explored
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 if BROWSER is None:
@@ -68,19 +65,6 @@ class Tabs:
         page.on("console", lambda line: self.wrong.append(line.text) if line.type == "error" else None)
         page.on("dialog", lambda dialog: (self.wrong.append(dialog.message), dialog.dismiss()))
         return page
-
-
-@contextmanager
-def explored(ws: holdfast.Workspace, *, write: bool = False, **how: Any) -> Iterator[ExplorerServer]:
-    """The page of a workspace, served."""
-    with ExplorerServer(Explorer(ws, write=write), **how) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 def until(page: Page, condition: str, timeout_s: float = PATIENCE_S) -> Any:

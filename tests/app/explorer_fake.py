@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import random
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 
 import holdfast
+from app.serving import answering
 from holdfast.kind import entries, kinds
 
 STATIC = Path(holdfast.__file__).parent / "app" / "explorer" / "static"
@@ -751,12 +751,6 @@ def serving(lake: FakeLake) -> Iterator[Serving]:
 
     server = Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        running.address = f"http://127.0.0.1:{server.server_port}/{TOKEN}/"
+    running.address = f"http://127.0.0.1:{server.server_port}/{TOKEN}/"
+    with answering(server):
         yield running
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -7,7 +7,6 @@ import http.client
 import io
 import itertools
 import random
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import holdfast
+from app.serving import explored
 from holdfast.app.explorer import Explorer, ExplorerServer
 from holdfast.app.explorer.asking import asked
 from holdfast.app.explorer.lives import life
@@ -437,27 +437,21 @@ def test_the_file_over_http(shop: holdfast.Workspace, version: int) -> None:
     """Piece by piece, with a name that a header takes; an error is JSON, as of any route."""
     name = '../"shop"; X-Owned: 1 ø'
     shop.track(name, pa.table({"a": [1, 1]}), kinds=("ucc",))
-    with ExplorerServer(Explorer(shop)) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            get = lambda path, method="GET": _get(server, path, method, version)  # noqa: E731
-            status, headers, body = get("violations.csv?table=shop&ask=zip%20-%3E%20city")
-            assert (status, headers["content-type"]) == (200, "text/csv; charset=utf-8")
-            assert headers["content-disposition"] == 'attachment; filename="shop-violations.csv"'
-            assert ("transfer-encoding" in headers) == (version == 11)
-            n = shop.violations("shop", "zip -> city").n_violating
-            assert len(list(csv.reader(io.StringIO(body.decode(), newline="")))) == n + 1
-            assert get("violations.csv?table=shop&ask=zip%20-%3E%20city", "HEAD")[2] == b""
-            status, headers, body = get(f"violations.csv?{urlencode({'table': name, 'ask': '[a]'})}")
-            assert headers["content-disposition"] == 'attachment; filename="shop-X-Owned-1-violations.csv"'
-            assert "x-owned" not in headers
-            assert body.startswith(b'"_row"')
-            status, headers, body = get("violations.csv?table=nobody&ask=%5Ba%5D")
-            assert (status, headers["content-type"]) == (404, "application/json")
-        finally:
-            server.shutdown()
-            thread.join()
+    with explored(shop) as server:
+        get = lambda path, method="GET": _get(server, path, method, version)  # noqa: E731
+        status, headers, body = get("violations.csv?table=shop&ask=zip%20-%3E%20city")
+        assert (status, headers["content-type"]) == (200, "text/csv; charset=utf-8")
+        assert headers["content-disposition"] == 'attachment; filename="shop-violations.csv"'
+        assert ("transfer-encoding" in headers) == (version == 11)
+        n = shop.violations("shop", "zip -> city").n_violating
+        assert len(list(csv.reader(io.StringIO(body.decode(), newline="")))) == n + 1
+        assert get("violations.csv?table=shop&ask=zip%20-%3E%20city", "HEAD")[2] == b""
+        status, headers, body = get(f"violations.csv?{urlencode({'table': name, 'ask': '[a]'})}")
+        assert headers["content-disposition"] == 'attachment; filename="shop-X-Owned-1-violations.csv"'
+        assert "x-owned" not in headers
+        assert body.startswith(b'"_row"')
+        status, headers, body = get("violations.csv?table=nobody&ask=%5Ba%5D")
+        assert (status, headers["content-type"]) == (404, "application/json")
 
 
 def _get(server: ExplorerServer, path: str, method: str, version: int) -> tuple[int, dict[str, str], bytes]:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 import holdfast
+from app.serving import explored
 from app.shell import Shell
 from holdfast.app.commands import exploring
 from holdfast.app.explorer import Explorer, ExplorerServer, Place, limits, listeners, server
@@ -40,18 +41,6 @@ def ws(tmp_path: Path) -> Iterator[holdfast.Workspace]:
     with holdfast.open(tmp_path / "my.hold", engine="inline") as made:
         made.track("t", pa.table({"a": [1, 2]}))
         yield made
-
-
-@contextlib.contextmanager
-def served(ws: holdfast.Workspace, **how: Any) -> Iterator[ExplorerServer]:
-    with ExplorerServer(Explorer(ws), **how) as running:
-        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield running
-        finally:
-            running.shutdown()
-            thread.join()
 
 
 class Stream:
@@ -95,7 +84,7 @@ def test_each_listener_is_told_of_every_new_version(
     ws: holdfast.Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listeners, "LOOK_S", 0.01)
-    with served(ws) as running:
+    with explored(ws) as running:
         streams = [Stream(running) for _ in range(3)]
         for stream in streams:
             assert stream.got.status == 200
@@ -114,7 +103,7 @@ def test_each_listener_is_told_of_every_new_version(
 
 
 def test_streams_end_with_the_server(ws: holdfast.Workspace) -> None:
-    with served(ws) as running:
+    with explored(ws) as running:
         stream = Stream(running)
         assert stream.event() == ("version", "1")
     assert stream.event() is None
@@ -158,7 +147,7 @@ def test_one_thread_looks_for_all_and_only_while_somebody_listens(monkeypatch: p
 
 
 def test_the_oldest_listener_goes_when_there_are_too_many(ws: holdfast.Workspace) -> None:
-    with served(ws) as running:
+    with explored(ws) as running:
         streams = []
         for _ in range(listeners.MOST + 1):
             streams.append(Stream(running))
@@ -172,7 +161,7 @@ def test_the_oldest_listener_goes_when_there_are_too_many(ws: holdfast.Workspace
 
 def test_a_listener_that_is_gone_is_noticed(ws: holdfast.Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listeners, "HEARTBEAT_S", 0.01)
-    with served(ws) as running:
+    with explored(ws) as running:
         stream = Stream(running)
         assert stream.event() == ("version", "1")
         assert len(running.listeners) == 1
@@ -203,7 +192,7 @@ def test_a_look_that_fails_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_strangers_hear_nothing(ws: holdfast.Workspace) -> None:
-    with served(ws) as running:
+    with explored(ws) as running:
         with Stream(running, cookie="") as stream:
             assert stream.got.status == 403
         with Stream(running, method="HEAD") as stream:
@@ -225,7 +214,7 @@ def asked(running: ExplorerServer, path: str = "api/summary", **headers: str) ->
 
 
 def test_a_page_gone_wild_is_told_to_wait(ws: holdfast.Workspace) -> None:
-    with served(ws) as running:
+    with explored(ws) as running:
         running.requests = limits.Bucket(rate=0.001, burst=2)
         assert [asked(running).status for _ in range(2)] == [200, 200]
         got = asked(running)
@@ -236,7 +225,7 @@ def test_a_page_gone_wild_is_told_to_wait(ws: holdfast.Workspace) -> None:
 
 
 def test_long_addresses_and_heads_are_refused(ws: holdfast.Workspace) -> None:
-    with served(ws) as running:
+    with explored(ws) as running:
         room = limits.LONGEST_ADDRESS - len(f"/{running.place}/api/summary?q=")
         assert (
             asked(running, "api/summary?q=" + "x" * room).status == 400
@@ -296,7 +285,7 @@ def test_names_that_lead_there_are_the_only_hosts() -> None:
 
 def test_the_page_over_tls(ws: holdfast.Workspace, certificate: tuple[Path, Path]) -> None:
     cert, key = certificate
-    with served(ws, at=Place.of("127.0.0.1", cert, key)) as running:
+    with explored(ws, at=Place.of("127.0.0.1", cert, key)) as running:
         assert running.address == f"https://127.0.0.1:{running.port}/{running.token}/"
         # One that says nothing, and one that speaks plainly, keep nobody out.
         silent = socket.create_connection(("127.0.0.1", running.port))

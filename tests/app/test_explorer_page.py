@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 import holdfast
-from app.browser import PAGE, PATIENCE_S, Tabs, expect, tab_to, until
+from app.browser import PAGE, PATIENCE_S, Tabs, expect, explored, tab_to, until
 from app.explorer_fake import (
     ALONE,
     CITIES,
@@ -34,7 +33,6 @@ from app.explorer_fake import (
     serving,
 )
 from app.shell import Shell
-from holdfast.app.explorer import Explorer, ExplorerServer
 from holdfast.app.explorer.server import page_that_leads_to
 
 pytestmark = PAGE
@@ -215,7 +213,7 @@ def test_a_table_has_columns_rows_and_inclusions(visit: Visit) -> None:
     expect(details.locator(".ind").first).to_have_attribute("aria-expanded", "true")
     expect(details.locator(".match .chip").first).to_have_text("Oslo")
     expect(details.locator(".rest .chip").first).to_have_text("Oslo North")
-    details.locator(".go").click()
+    details.locator(".values .go").click()
     expect(details.locator(".head h2")).not_to_have_text("geo/countries.csv")
     assert re.fullmatch(rf"#component={CITIES}&table=\d+", hash_of(page))
 
@@ -486,61 +484,49 @@ def test_a_lake_that_is_not_made_up(visit: Visit, tmp_path: Path) -> None:
     (tmp_path / "orders.csv").write_text("id,day\n1,mon\n2,tue\n", "utf-8")
     assert shell("track", "orders", str(tmp_path / "orders.csv"), "--kinds", "ucc,fd,ind,dc").code == 0
     assert shell("link", str(tmp_path / "lake")).code == 0
-    with holdfast.open(tmp_path / "my.hold", engine="inline") as ws, ExplorerServer(Explorer(ws)) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            page = visit("", at=server.address)
-            page.wait_for_url(server.page_address)
-            page.locator("#tab-lake").click()
-            painted(page, 2)
-            expect(page.locator("#summary")).to_contain_text("3 tables")
-            page.locator("#details li a", has_text="<img").click()
-            expect(page.locator("#details .sample td").first).to_have_text(SCRIPT)
-            page.locator("#details .ind").first.click()
-            expect(page.locator("#details .match .chip")).to_have_count(3)
-            expect(page.locator("#details .rest .chip")).to_have_text("Bergen")
-            page.locator("#search-text").fill("alone")
-            page.locator("#search-results .option").first.click()
-            expect(page.locator(".message")).to_contain_text("In no component")
-            page.locator("#tab-table").click()
-            expect(page.locator("#tracked-table h3", has_text="Keys 2")).to_be_visible()
-            expect(page.locator("#tracked-table .history > li")).to_have_count(1)
-            page.goto("about:blank")  # nothing is asked of the server any more
-        finally:
-            server.shutdown()
-            thread.join()
+    with holdfast.open(tmp_path / "my.hold", engine="inline") as ws, explored(ws) as server:
+        page = visit("", at=server.address)
+        page.wait_for_url(server.page_address)
+        page.locator("#tab-lake").click()
+        painted(page, 2)
+        expect(page.locator("#summary")).to_contain_text("3 tables")
+        page.locator("#details li a", has_text="<img").click()
+        expect(page.locator("#details .sample td").first).to_have_text(SCRIPT)
+        page.locator("#details .ind").first.click()
+        expect(page.locator("#details .match .chip")).to_have_count(3)
+        expect(page.locator("#details .rest .chip")).to_have_text("Bergen")
+        page.locator("#search-text").fill("alone")
+        page.locator("#search-results .option").first.click()
+        expect(page.locator(".message")).to_contain_text("In no component")
+        page.locator("#tab-table").click()
+        expect(page.locator("#tracked-table h3", has_text="Keys 2")).to_be_visible()
+        expect(page.locator("#tracked-table .history > li")).to_have_count(1)
+        page.goto("about:blank")  # nothing is asked of the server any more
 
 
 def test_the_way_in_is_open_to_who_has_the_file(tabs: Tabs, tmp_path: Path) -> None:
     """From a file, which is another site, and with the address; the page's own address opens nothing."""
     holdfast.open(tmp_path / "my.hold", engine="inline").close()
-    with holdfast.open(tmp_path / "my.hold", engine="inline") as ws, ExplorerServer(Explorer(ws)) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            file = tmp_path / "page.html"
-            file.write_bytes(page_that_leads_to(server.address))
-            for way in (file.as_uri(), server.address):
-                context = tabs.browser.new_context()
-                page = context.new_page()
-                assert page.goto(server.page_address).status == 403
-                page.goto("about:blank")
-                page.goto(way)
-                page.wait_for_url(server.page_address)
-                expect(page.locator("#tab-table")).to_be_visible()
-                [cookie] = context.cookies(server.page_address)
-                assert (cookie["httpOnly"], cookie["sameSite"], cookie["expires"]) == (True, "Strict", -1)
-                assert cookie["path"] == f"/{server.place}/"
-                assert page.evaluate("document.cookie") == ""
-                page.reload()
-                expect(page.locator("#tab-table")).to_be_visible()
-                page.go_back()
-                page.wait_for_url("about:blank")  # nothing on the way in was kept
-                context.close()
-        finally:
-            server.shutdown()
-            thread.join()
+    with holdfast.open(tmp_path / "my.hold", engine="inline") as ws, explored(ws) as server:
+        file = tmp_path / "page.html"
+        file.write_bytes(page_that_leads_to(server.address))
+        for way in (file.as_uri(), server.address):
+            context = tabs.browser.new_context()
+            page = context.new_page()
+            assert page.goto(server.page_address).status == 403
+            page.goto("about:blank")
+            page.goto(way)
+            page.wait_for_url(server.page_address)
+            expect(page.locator("#tab-table")).to_be_visible()
+            [cookie] = context.cookies(server.page_address)
+            assert (cookie["httpOnly"], cookie["sameSite"], cookie["expires"]) == (True, "Strict", -1)
+            assert cookie["path"] == f"/{server.place}/"
+            assert page.evaluate("document.cookie") == ""
+            page.reload()
+            expect(page.locator("#tab-table")).to_be_visible()
+            page.go_back()
+            page.wait_for_url("about:blank")  # nothing on the way in was kept
+            context.close()
 
 
 # -- search -----------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ import pyarrow as pa
 import pytest
 
 import holdfast
+from app.serving import answering
 from app.shell import WHAT_IS_IMPORTED, Shell
 from holdfast.app.commands import exploring
 from holdfast.app.explorer import Explorer, ExplorerServer, lake_answers, server
@@ -229,14 +230,8 @@ def page(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ask(workspace: FakeWorkspace, page: Path) -> Iterator[Client]:
-    with ExplorerServer(Explorer(workspace), folder=page) as running:
-        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield Client(running)
-        finally:
-            running.shutdown()
-            thread.join()
+    with answering(ExplorerServer(Explorer(workspace), folder=page)) as running:
+        yield Client(running)
 
 
 def all_gone(running: ExplorerServer) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 import holdfast
-from holdfast.app.explorer import Explorer, ExplorerServer
+from app.serving import explored
+from holdfast.app.explorer import ExplorerServer
 from holdfast.app.explorer.server import MOST_BODY
 from holdfast.core.words.dependency import Fd, Ind, Side, Ucc
 from holdfast.core.words.sameness import said
@@ -80,17 +80,8 @@ def path(tmp_path: Path) -> Path:
 
 @contextmanager
 def served(path: Path, *, write: bool) -> Iterator[Client]:
-    with (
-        holdfast.open(path, engine="inline") as ws,
-        ExplorerServer(Explorer(ws, write=write)) as server,
-    ):
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield Client(server)
-        finally:
-            server.shutdown()
-            thread.join()
+    with holdfast.open(path, engine="inline") as ws, explored(ws, write=write) as server:
+        yield Client(server)
 
 
 @pytest.fixture

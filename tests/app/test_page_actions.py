@@ -124,6 +124,50 @@ def test_what_is_refused_is_told_beside_the_button(
     assert state(path) == (["[id]"], [])
 
 
+def test_the_keyboard_stays_at_what_was_muted(browse: Browse, server: ExplorerServer, path: Path) -> None:
+    page = browse(server, HASH)
+    mute, folded = button(page, "Mute", "zip -> city"), page.get_by_role("button", name="Show what is muted")
+    mute.press("Enter")
+    # It is folded away: the next entry has taken its place.
+    expect(folded).to_be_visible()
+    expect(button(page, "Mute", "id -> zip")).to_be_focused()
+    folded.press("Enter")
+    expect(page.get_by_role("link", name="zip -> city", exact=True)).to_be_focused()
+    mute.press("Enter")
+    # It is back among the others, before those that had been before it.
+    expect(page.locator("#tracked-table")).not_to_contain_text("muted")
+    expect(mute).to_be_focused()
+    expect(mute).to_have_attribute("aria-pressed", "false")
+    assert state(path) == ([], [])
+
+
+def test_the_keyboard_goes_to_the_title_of_an_empty_list(browse: Browse, tmp_path: Path) -> None:
+    with holdfast.open(tmp_path / "one.hold", engine="inline") as ws:
+        ws.track("t", pa.table({"id": [1, 2, 3]}), kinds=("ucc",))
+        with explored(ws, write=True) as server:
+            page = browse(server, "#tab=table&name=t")
+            page.locator(".dependencies").get_by_role("button", name="Mute [id]").press("Enter")
+            expect(page.get_by_role("button", name="Show what is muted (1)")).to_be_visible()
+            expect(page.locator(".of-dependencies h3")).to_be_focused()
+
+
+def test_the_keyboard_comes_back_to_a_list_made_anew(
+    browse: Browse, server: ExplorerServer, path: Path
+) -> None:
+    """While terms are asked for, somebody else changes what is listed."""
+    page = browse(server, HASH)
+    pin = button(page, "Pin", "zip -> city")
+    pin.press("Enter")
+    dialog = page.get_by_role("dialog", name="Pin zip -> city")
+    expect(dialog.get_by_label("At most")).to_be_focused()
+    with holdfast.open(path, engine="inline") as ws:
+        ws.mute("orders", "id -> zip")
+    expect(page.locator("#tracked-table .further")).to_have_text("Show what is muted (1)")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(pin).to_be_focused()
+
+
 def test_a_server_that_only_reads_has_no_buttons(browse: Browse, path: Path) -> None:
     with holdfast.open(path, engine="inline") as ws, explored(ws) as server:
         page = browse(server, HASH)

@@ -139,7 +139,16 @@ def test_asking(browse: Callable[..., Any], server: ExplorerServer) -> None:
     expect(field).to_have_attribute("aria-expanded", "true")
     field.press("ArrowDown")
     expect(options.first).to_have_attribute("aria-selected", "true")
-    expect(field).to_have_attribute("aria-activedescendant", "ask-option-0")
+    expect(field).to_have_attribute("aria-activedescendant", options.first.get_attribute("id"))
+    field.press("ArrowUp")  # round the end
+    expect(options.last).to_have_attribute("aria-selected", "true")
+    field.press("Escape")
+    expect(page.locator("#ask-list")).to_be_hidden()
+    field.press("ArrowUp")  # opens the list at its end
+    expect(options.last).to_have_attribute("aria-selected", "true")
+    field.press("Escape")
+    field.press("ArrowDown")
+    expect(options.first).to_have_attribute("aria-selected", "true")
     field.press("Enter")
     expect(field).to_have_value("product ")
     expect(options.first).to_contain_text("->")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 import holdfast
 from app.browser import PAGE, expect, explored, until
+from app.serving import answering
 from app.test_overview_answers import counted, filled
 from holdfast.app.explorer import Explorer, ExplorerServer, listeners
 
@@ -221,12 +221,6 @@ def test_a_lost_server_is_told_and_found_again(
         ws.apply("t", inserts=pa.table({"id": [3]}))
         again = ExplorerServer(Explorer(ws), port)
         again.token, again.place = token, place
-        thread = threading.Thread(target=again.serve_forever, args=(0.01,))
-        thread.start()
-        try:
+        with answering(again):
             expect(page.locator("#live")).to_have_text("live")
             expect(page.locator(".word.drifting")).to_have_text("1 drifting")
-        finally:
-            again.shutdown()
-            again.server_close()
-            thread.join()

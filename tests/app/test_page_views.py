@@ -26,6 +26,7 @@ VIEWS = {
     "table": ("#tab=table&name=orders", "#tracked-table h3"),
     "dependency": ("#tab=dependency&name=orders&ask=product -> unit_price", "#dependency tr"),
     "lake": ("#tab=lake", "#component-list a"),
+    "linked": ("#tab=table&lake=0", "#tracked-table .sample"),
 }
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {},

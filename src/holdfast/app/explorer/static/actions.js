@@ -1,7 +1,7 @@
 // Buttons that pin and mute a dependency, where the server lets the page change anything.
 
 import { post } from "./api.js";
-import { el, fill, visible } from "./dom.js";
+import { el, fill, visible, wayBack } from "./dom.js";
 import { svg } from "./svg.js";
 
 const ICONS = {
@@ -23,9 +23,6 @@ const TITLES = {
 };
 
 let writes = null; // whether the server does; it never changes its mind
-let acted = null; // what was pressed last
-let standin = null; // the button for it in a list that was made anew
-const FRAMES = 600; // that a list may take to be shown
 
 /** Buttons for a dependency as the server answers with it; null where the server only reads. */
 export function actions(page, dependency) {
@@ -45,7 +42,6 @@ export function actions(page, dependency) {
 const ask = (dependency) => dependency.ask ?? dependency.text;
 const table = (dependency) => dependency.table ?? dependency.dependent.table;
 const name = (dependency) => visible(dependency.text);
-const same = (a, b) => a !== null && a.table === b.table && a.ask === b.ask && a.what === b.what;
 
 class Actions {
   constructor(node, dependency) {
@@ -56,15 +52,6 @@ class Actions {
     this.buttons = { pin: this.#button("pin", "Pin"), mute: this.#button("mute", "Mute") };
     fill(node, ...Object.values(this.buttons));
     this.#draw();
-    for (const [what, button] of Object.entries(this.buttons)) {
-      if (!same(acted, this.#key(what))) continue;
-      standin = button;
-      regain();
-    }
-  }
-
-  #key(what) {
-    return { table: table(this.dependency), ask: ask(this.dependency), what };
   }
 
   #button(what, label) {
@@ -95,10 +82,8 @@ class Actions {
 
   async #press(what) {
     if (this.buttons[what].getAttribute("aria-disabled") === "true") return;
-    acted = this.#key(what);
-    standin = null;
     if (what === "pin" && !this.state.pinned) {
-      askTerms(name(this.dependency), (terms) => this.#act("pin", terms));
+      askTerms(this.buttons.pin, name(this.dependency), (terms) => this.#act("pin", terms));
       return;
     }
     const action = what === "pin" ? "unpin" : this.state.muted ? "unmute" : "mute";
@@ -125,20 +110,6 @@ class Actions {
   }
 }
 
-/** If the button that was pressed went with its list, the one in its place has the focus as soon as it is there. */
-function regain(frames = FRAMES) {
-  requestAnimationFrame(() => {
-    if (standin === null) return;
-    if (!standin.isConnected) {
-      if (frames > 0) regain(frames - 1);
-      return;
-    }
-    if (document.activeElement !== null && document.activeElement !== document.body) return;
-    const folded = standin.closest("details:not([open])");
-    (folded?.querySelector("summary") ?? standin).focus({ preventScroll: true });
-  });
-}
-
 /** Why nothing was done, beside the button; it goes when something else is pressed, and moves nothing. */
 function tell(button, words) {
   const box = el("div", { class: "refused", role: "alert" }, words);
@@ -154,7 +125,8 @@ function tell(button, words) {
 }
 
 /** Asks on which terms to pin; `pin` does it, and if that fails the reason stands below the terms. */
-function askTerms(what, pin) {
+function askTerms(button, what, pin) {
+  const back = wayBack(button.closest("section") ?? document.body, button);
   const fields = TERMS.map(field);
   const refused = el("p", { class: "refused", role: "alert" });
   const submit = el("button", { type: "submit", class: "main", text: "Pin" });
@@ -187,7 +159,7 @@ function askTerms(what, pin) {
   });
   dialog.addEventListener("close", () => {
     dialog.remove();
-    regain();
+    if (!button.isConnected) back(); // its list was made anew meanwhile
   });
   document.body.append(dialog);
   dialog.showModal();

@@ -1,13 +1,12 @@
 // The field in which a dependency is typed, with the table that it is about.
 
 import { get } from "./api.js";
+import { Combobox } from "./combobox.js";
 import { el, fill, text } from "./dom.js";
 import { examples, proposals, tableAt } from "./completion.js";
 
 export class AskBar {
   #columns = new Map(); // by table: null while they are on their way
-  #options = [];
-  #at = -1;
   #tables = [];
 
   /** `choose` is given a table and a text. */
@@ -22,13 +21,13 @@ export class AskBar {
         input: () => this.#propose(),
         focus: () => this.#propose(),
         click: () => this.#propose(),
-        blur: () => this.#open(false),
-        keydown: (event) => this.#key(event),
       },
     });
-    this.list = el("div", {
+    const list = el("div", {
       id: "ask-list", class: "results", role: "listbox", "aria-label": "What may come next", hidden: true,
-      on: { mousedown: (event) => event.preventDefault() }, // the field keeps the focus
+    });
+    this.box = new Combobox(this.input, list, {
+      take: (entry) => this.#take(entry), reopen: () => this.#propose(),
     });
     const submit = (event) => {
       event.preventDefault();
@@ -38,7 +37,7 @@ export class AskBar {
       "form",
       { class: "ask", role: "search", "aria-label": "Explain a dependency", on: { submit } },
       this.select,
-      el("div", { class: "ask-field" }, this.input, this.list),
+      el("div", { class: "ask-field" }, this.input, list),
       el("button", { type: "submit", class: "ask-go", text: "Explain" }),
     );
     this.examples = el("div", { class: "examples" });
@@ -74,7 +73,7 @@ export class AskBar {
   }
 
   #submit() {
-    this.#open(false);
+    this.box.open(false);
     const ask = this.input.value.trim();
     if (ask) this.choose(this.table, ask);
     else this.input.focus();
@@ -89,7 +88,7 @@ export class AskBar {
       this.#columns.delete(table); // a table that is not there: the question itself says so
       return;
     }
-    if (document.activeElement === this.input && !this.list.hidden) this.#propose();
+    if (this.box.isOpen) this.#propose();
     if (table === this.table) this.#showExamples();
   }
 
@@ -119,29 +118,11 @@ export class AskBar {
     const found = proposals(before, {
       table: this.table, tables: this.#tables, columns: (t) => this.#columns.get(t) ?? [],
     });
-    this.#options = [];
-    fill(this.list, ...found.map(({ title, entries }) => el(
-      "div",
-      { class: "group", role: "group", "aria-label": title },
-      el("div", { class: "group-title", role: "presentation", text: title }),
-      ...entries.map((entry) => this.#option(entry)),
-    )));
-    this.#open(found.length > 0);
-    this.#mark(-1);
-  }
-
-  #option(entry) {
-    const node = el(
-      "div",
-      {
-        class: "option", role: "option", id: `ask-option-${this.#options.length}`, "aria-selected": "false",
-        on: { click: () => this.#take(entry) },
-      },
-      text(entry.text, "code", 80),
-      el("span", { class: "aside", text: entry.note }),
-    );
-    this.#options.push({ node, entry });
-    return node;
+    this.box.fill(found.map(({ title, entries }) => ({
+      title: [title],
+      options: entries.map((entry) => ({ meant: entry, shown: [text(entry.text, "code", 80), entry.note] })),
+    })));
+    this.box.open(found.length > 0);
   }
 
   #take({ text: written, from }) {
@@ -155,44 +136,5 @@ export class AskBar {
     this.input.setSelectionRange(end, end);
     this.input.focus();
     this.#propose();
-  }
-
-  #open(open) {
-    this.list.hidden = !open;
-    this.input.setAttribute("aria-expanded", String(open));
-    if (!open) this.#mark(-1);
-  }
-
-  #mark(at) {
-    this.#options[this.#at]?.node.setAttribute("aria-selected", "false");
-    this.#at = at;
-    const marked = this.#options[at]?.node;
-    if (marked === undefined) {
-      this.input.removeAttribute("aria-activedescendant");
-      return;
-    }
-    marked.setAttribute("aria-selected", "true");
-    marked.scrollIntoView({ block: "nearest" });
-    this.input.setAttribute("aria-activedescendant", marked.id);
-  }
-
-  #key(event) {
-    const n = this.#options.length;
-    if (event.key === "Escape") {
-      if (!this.list.hidden) event.preventDefault();
-      this.#open(false);
-    } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && this.list.hidden) {
-      event.preventDefault();
-      this.#propose();
-    } else if (event.key === "ArrowDown" && n) {
-      event.preventDefault();
-      this.#mark((this.#at + 1) % n);
-    } else if (event.key === "ArrowUp" && n) {
-      event.preventDefault();
-      this.#mark((this.#at - 1 + n) % n);
-    } else if (event.key === "Enter" && !this.list.hidden && this.#at >= 0) {
-      event.preventDefault();
-      this.#take(this.#options[this.#at].entry);
-    }
   }
 }

@@ -1,15 +1,20 @@
 // The columns of a table: what is known of their values, and what marks them.
 
-import { el, number, paged, share, text, value } from "./dom.js";
+import { bar, el, number, paged, share, text, value } from "./dom.js";
 
 const FIRST = 16;
 const LEAST = 0.01; // share of the rows, from which on the most frequent value is worth a word
 const VALUES = 3;
+const SAMPLES = 4;
 
 /** A table of the columns; a click on one calls `choose` with its name. */
 export function columns({ columns: all, n_rows: nRows }, choose) {
-  const profiled = all.some((c) => c.n_nulls !== undefined);
-  const titles = ["Column", "Type", "Distinct", ...(profiled ? ["NULL", "From", "To", "Values"] : [])];
+  const knows = (key) => all.some((c) => c[key] !== undefined);
+  const facts = {
+    NULL: knows("n_nulls") && nulls, From: knows("low") && low, To: knows("high") && high, Values: (knows("top") || knows("samples")) && values,
+  };
+  const more = Object.entries(facts).filter(([, fact]) => fact);
+  const titles = ["Column", "Type", "Distinct", ...more.map(([title]) => title)];
   const numbers = ["Distinct", "NULL"];
   const head = titles.map((title) => el("th", {
     scope: "col", class: `at-${title.toLowerCase()}${numbers.includes(title) ? " number" : ""}`, text: title,
@@ -23,9 +28,9 @@ export function columns({ columns: all, n_rows: nRows }, choose) {
     el("th", { scope: "row" }, el("div", { class: "named" }, pick(c, choose), ...marks(c))),
     el("td", { class: "at-type aside", text: c.type }),
     el("td", { class: "at-distinct number" }, ...distinct(c, nRows)),
-    ...(profiled ? profile(c, nRows) : []),
+    ...more.map(([, fact]) => fact(c, nRows)),
   );
-  const rest = profiled ? null : el("p", {
+  const rest = more.length ? null : el("p", {
     class: "hint", text: "NULLs, extremes and values are known of tables that are tracked with --kinds ucc,profile.",
   });
   return el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "What is known of the columns" }, paged(all, row, table, FIRST), rest);
@@ -47,33 +52,30 @@ function marks(c) {
   return [
     c.is_primary ? flag("primary", "PK", "In the primary key") : null,
     c.is_unique && !c.is_primary ? flag("unique", "UQ", "Unique") : null,
+    c.is_null_like ? flag("null", "null", "All values stand for nothing, such as N/A or ?") : null,
     c.refers_to.length ? flag("refers", "FK", `Refers to ${c.refers_to.join(", ")}`) : null,
   ];
 }
 
 /** How many values there are, and which share of the rows that is. */
 function distinct(c, nRows) {
-  const bar = el("span", { class: "fill" });
-  bar.style.width = `${nRows ? Math.min(100, 100 * c.n_distinct / nRows) : 0}%`;
   const words = `${c.is_estimate ? "≤ " : ""}${number(c.n_distinct)}`;
-  return [el("span", { text: words }), el("span", { class: "track", "aria-hidden": "true" }, bar)];
+  return [el("span", { text: words }), bar(nRows ? c.n_distinct / nRows : 0)];
 }
 
-function profile(c, nRows) {
-  const nulls = c.n_nulls ?? null;
-  return [
-    el("td", { class: `at-null number${nulls ? "" : " aside"}`, title: nulls === null ? null : `${number(nulls)} of ${number(nRows)} rows` },
-      nulls === null ? "" : nulls ? share(nulls / nRows) : "none"),
-    el("td", { class: "at-from" }, extreme(c.low)),
-    el("td", { class: "at-to" }, extreme(c.high)),
-    el("td", { class: "at-values" }, ...values(c, nRows)),
-  ];
+function nulls({ n_nulls: n = null }, nRows) {
+  const title = n === null ? null : `${number(n)} of ${number(nRows)} rows`;
+  return el("td", { class: `at-null number${n ? "" : " aside"}`, title }, n === null ? "" : n ? share(n / nRows) : "none");
 }
 
+const low = (c) => el("td", { class: "at-from" }, extreme(c.low));
+const high = (c) => el("td", { class: "at-to" }, extreme(c.high));
 const extreme = (v) => (v === null || v === undefined ? el("span", { class: "aside", text: "–" }) : value(v));
+const values = (c, nRows) => el("td", { class: "at-values" }, ...typical(c, nRows));
 
-/** The top values, or patterns where there are few of these, and lengths of texts. */
-function values(c, nRows) {
+/** The top values, or patterns where there are few of these, and lengths of texts; or some values. */
+function typical(c, nRows) {
+  if (c.samples !== undefined) return c.samples.slice(0, SAMPLES).map((v) => el("span", { class: "sampled" }, value(v)));
   const counted = (list, kind) => list.slice(0, VALUES).map((v) => el(
     "span", { class: `sampled ${kind}`, title: `${number(v.n_rows)} of ${number(nRows)} rows` },
     value(v.value), el("span", { class: "count", text: share(nRows ? v.n_rows / nRows : 0) }),

@@ -3,7 +3,7 @@
 
 import { actions } from "./actions.js";
 import { get, Latest } from "./api.js";
-import { count, el, failure, fill, loading, notice, number, plural, refill, score, share, text } from "./dom.js";
+import { bar, count, el, failure, fill, loading, notice, number, plural, refill, score, share, text } from "./dom.js";
 import { format } from "./route.js";
 
 const PAGE = 50;
@@ -181,9 +181,8 @@ export class Dependencies {
     if (nMuted) said.push(`${number(nMuted)} ${nMuted === 1 ? "is" : "are"} muted`);
     this.status.textContent = `${said.join(", ")}. The best come first.`;
     const rows = this.loaded.slice(0, this.withChance ? this.loaded.length : nMeant);
-    refill(this.list, ...rows.map((d) => this.#row(d)));
-    if (!nMatching) fill(this.list, el("li", {}, this.#nothing(n)));
-    else if (!rows.length) fill(this.list, el("li", {}, notice(`Only what ${this.#folded()}`, "It is folded away below.")));
+    const none = nMatching ? notice(`Only what ${this.#folded()}`, "It is folded away below.") : this.#nothing(n);
+    refill(this.list, ...(rows.length ? rows.map((d) => this.#row(d)) : [el("li", {}, none)]));
     this.#further(rows.length, nMeant, nMatching);
     requestAnimationFrame(() => requestAnimationFrame(() => {
       performance.mark(this.painted ? "holdfast-filtered" : "holdfast-painted-table");
@@ -207,7 +206,7 @@ export class Dependencies {
     const until = this.withChance ? nMatching : nMeant;
     const rest = until - shown;
     const button = (words, click) => el("button", { type: "button", class: "more", text: words, on: { click } });
-    fill(
+    refill(
       this.more,
       rest > 0 ? button(`Show ${number(Math.min(PAGE, rest))} more of ${number(rest)}`, () => this.#next()) : null,
       rest <= 0 && nMatching > until ? button(`Show what ${this.#folded()} (${number(nMatching - until)})`, () => {
@@ -241,8 +240,7 @@ export class Dependencies {
   #paintKinds(byKind) {
     const all = Object.values(byKind).reduce((a, b) => a + b, 0);
     const entries = [[undefined, "All", all], ...Object.entries(byKind).map(([kind, n]) => [kind, this.#noun(kind), n])];
-    const focused = document.activeElement?.parentElement === this.kinds ? document.activeElement.value : null;
-    fill(this.kinds, ...entries.map(([kind, words, n]) => el(
+    refill(this.kinds, ...entries.map(([kind, words, n]) => el(
       "button",
       {
         type: "button", value: kind ?? "", "aria-pressed": String(kind === this.wanted.kind), disabled: n === 0 && kind !== this.wanted.kind,
@@ -250,7 +248,6 @@ export class Dependencies {
       },
       `${words} `, count(n),
     )));
-    if (focused !== null) this.kinds.querySelector(`button[value="${CSS.escape(focused)}"]`)?.focus();
   }
 
   #noun(kind) {
@@ -297,7 +294,5 @@ function note(d) {
 }
 
 function meter(x) {
-  const bar = el("span", { class: "fill" });
-  bar.style.width = `${100 * x}%`;
-  return el("span", { class: "scored", title: "Score" }, el("span", { class: "track", "aria-hidden": "true" }, bar), el("span", { class: "number", text: score(x) }));
+  return el("span", { class: "scored", title: "Score" }, bar(x), el("span", { class: "number", text: score(x) }));
 }

@@ -3,7 +3,7 @@
 import { actions } from "./actions.js";
 import { get, Latest } from "./api.js";
 import { AskBar } from "./asking.js";
-import { el, failure, fill, hint, notice, number, plural, score, share, text } from "./dom.js";
+import { el, failure, fill, hint, notice, number, plural, refill, score, share, text } from "./dom.js";
 import { inShort, Lifeline } from "./lifeline.js";
 import { format } from "./route.js";
 import { Violations } from "./violations.js";
@@ -128,7 +128,7 @@ class DependencyView {
       rows !== null && !holds && rows.n_rows ? `${part(rows.n_violating / rows.n_rows)} of the rows` : "",
       answer.minimal ? "minimal" : "",
     ].filter(Boolean);
-    fill(
+    refill(
       this.head,
       el(
         "div",

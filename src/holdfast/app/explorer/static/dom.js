@@ -31,14 +31,49 @@ export function fill(node, ...children) {
   return node;
 }
 
-const REACHABLE = "a[href], button, input, summary, [tabindex]";
+const REACHABLE = "a[href], button:not(:disabled), input:not(:disabled), summary, [tabindex]";
+const reachable = (node) => [...node.querySelectorAll(REACHABLE)];
 
-/** Replaces what is in a node by the same of another version: the focus stays at its place. */
+/** What an element is known by when it is made anew; its state is no part of that. */
+function known(node) {
+  const words = node.getAttribute("aria-label") ?? node.getAttribute("value") ?? node.getAttribute("href");
+  return `${node.tagName} ${words ?? node.textContent}`;
+}
+
+/** Replaces what is in a node by the same of another version; the focus stays. */
 export function refill(node, ...children) {
-  const at = [...node.querySelectorAll(REACHABLE)].indexOf(document.activeElement);
+  const back = wayBack(node, document.activeElement);
   fill(node, ...children);
-  if (at >= 0) [...node.querySelectorAll(REACHABLE)].at(at)?.focus({ preventScroll: true });
+  back();
   return node;
+}
+
+/** What gives the focus back to an element of a node that is filled anew meanwhile: to the same element in its new
+state; if that is gone to the one in its place, or the last one; if there is none to the title above. */
+export function wayBack(node, element) {
+  const all = reachable(node);
+  const at = all.indexOf(element);
+  if (at < 0) return () => {};
+  const name = known(element);
+  const nth = all.slice(0, at).filter((other) => known(other) === name).length;
+  return () => {
+    const now = reachable(node);
+    const same = now.filter((other) => known(other) === name);
+    focus(same[Math.min(nth, same.length - 1)] ?? now[Math.min(at, now.length - 1)] ?? titleOf(node));
+  };
+}
+
+/** Gives the focus to an element, or to the head of what it is folded into. */
+function focus(node) {
+  const folded = node?.closest("details:not([open])");
+  (folded?.querySelector("summary") ?? node)?.focus({ preventScroll: true });
+}
+
+/** The title of the part of the page that a node is in. */
+function titleOf(node) {
+  const title = node.closest("section, aside, main")?.querySelector("h2, h3") ?? null;
+  if (title !== null) title.tabIndex = -1;
+  return title;
 }
 
 export const byId = (id) => document.getElementById(id);
@@ -129,6 +164,13 @@ export const hint = (words) => el("p", { class: "hint", text: words });
 
 /** A number beside a title or a name; `title` says of what. */
 export const count = (n, title = null) => el("span", { class: "count", text: number(n), title });
+
+/** A share as a bar; the same in words stands beside it. */
+export function bar(part) {
+  const filled = el("span", { class: "fill" });
+  filled.style.width = `${100 * Math.max(0, Math.min(1, part))}%`;
+  return el("span", { class: "track", "aria-hidden": "true" }, filled);
+}
 
 export const loading = (what) => notice(what, "", "loading");
 export const failure = (title, error) => notice(title, error.message, "error");

@@ -1,12 +1,11 @@
 // What was done to a table, version by version, and what that changed.
 
-import { el, hint, number, paged, plural, text, value } from "./dom.js";
+import { el, hint, number, paged, plural, text } from "./dom.js";
+import { exactly } from "./times.js";
+import { EVENTS } from "./versions.js";
+import { witnesses } from "./witnesses.js";
 
 const FIRST = 5;
-const EVENTS = {
-  broke: "broke", appeared: "appeared", implied: "implied by another", within: "within the error now",
-  beyond: "beyond the error", dropped: "dropped",
-};
 
 /** The history of a table: the newest versions first, each opened to what it changed. */
 export function history(entries, table) {
@@ -32,7 +31,7 @@ function entry(e, table) {
     e.batch_id ? el("span", {}, "batch ", text(e.batch_id, "name", 60)) : null,
     el("span", { class: "aside", text: rows.join("; ") }),
     ...[...counts].map(([event, n]) => badge(event, ` ${number(n)}`)),
-    el("time", { text: when(e.at) }),
+    el("time", { text: exactly(e.at) }),
   );
   const unlisted = (e.n_changes ?? 0) - e.changes.length;
   const details = el("details", { id: `version-${e.version}` }, head);
@@ -57,31 +56,6 @@ function change(c) {
     badge(c.change),
     text(c.text, "code", 2000),
     c.reason ? el("span", { class: "aside", text: c.reason }) : null,
-    ...c.witnesses.map(witnesses),
+    ...witnesses(c),
   );
-}
-
-/** Rows that prove a change, as a table. */
-function witnesses(rows) {
-  const names = [...new Set(rows.flatMap((row) => Object.keys(row.values)))];
-  const head = names.map((n) => el("th", { scope: "col" }, text(n, "name", 40)));
-  const line = (row) => el(
-    "tr",
-    {},
-    el("td", { class: "aside", text: row.row }),
-    ...names.map((n) => el("td", {}, value(row.values[n]))),
-  );
-  const table = el(
-    "table",
-    { class: "sample" },
-    el("thead", {}, el("tr", {}, el("th", { scope: "col", text: "row" }), ...head)),
-    el("tbody", {}, ...rows.map(line)),
-  );
-  return el("div", { class: "frame", tabindex: 0, role: "region", "aria-label": "Rows that show it" }, table);
-}
-
-/** A time as "2026-11-18 20:15:00 UTC". */
-export function when(at) {
-  const time = new Date(at);
-  return Number.isNaN(time.getTime()) ? String(at) : `${time.toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }

@@ -1,31 +1,14 @@
 // One inclusion: which column in which, how good it is, and on click the values that speak for it and against it.
 
 import { get } from "./api.js";
-import { el, failure, fill, loading, number, plural, score, share, text, value } from "./dom.js";
+import { bar, el, failure, fill, loading, number, plural, score, share, text, value } from "./dom.js";
 
 /** A list entry. `own` and `other`: the sides as the selected table sees them; "out": own is contained in other. */
 export function inclusion(ind, direction, own, other, link) {
   const [sign, words] = direction === "out" ? ["⊆", "is contained in"] : ["⊇", "contains"];
-  const details = el("div", { class: "values", hidden: true });
-  let asked = false;
-  const open = async () => {
-    const opened = details.hidden;
-    details.hidden = !opened;
-    button.setAttribute("aria-expanded", String(opened));
-    if (!opened || asked) return;
-    asked = true;
-    fill(details, loading("Comparing values"));
-    try {
-      const answer = await get("ind", { dependent: ind.dependent.id, referenced: ind.referenced.id });
-      fill(details, ...told(answer, other, link));
-    } catch (error) {
-      asked = false;
-      fill(details, failure("The values cannot be shown", error));
-    }
-  };
   const button = el(
     "button",
-    { type: "button", class: "ind", "aria-expanded": "false", on: { click: open } },
+    { type: "button", class: "ind" },
     el(
       "span",
       { class: "sides" },
@@ -42,17 +25,39 @@ export function inclusion(ind, direction, own, other, link) {
     meter("Score", ind.score, score(ind.score)),
     meter("Coverage", ind.coverage, share(ind.coverage)),
   );
-  return el("li", {}, button, details);
+  return el("li", {}, button, unfolding(button, ind, other, link));
+}
+
+/** What a button unfolds: the values that speak for an inclusion and against it, asked for when they are first seen.
+`link` gives the address of a table. */
+export function unfolding(button, ind, other, link) {
+  const details = el("div", { class: "values", hidden: true });
+  let asked = false;
+  button.setAttribute("aria-expanded", "false");
+  button.addEventListener("click", async () => {
+    const opened = details.hidden;
+    details.hidden = !opened;
+    button.setAttribute("aria-expanded", String(opened));
+    if (!opened || asked) return;
+    asked = true;
+    fill(details, loading("Comparing values"));
+    try {
+      const answer = await get("ind", { dependent: ind.dependent.id, referenced: ind.referenced.id });
+      fill(details, ...told(answer, other, link));
+    } catch (error) {
+      asked = false;
+      fill(details, failure("The values cannot be shown", error));
+    }
+  });
+  return details;
 }
 
 /** A share as a bar and in words. */
 function meter(title, part, words) {
-  const bar = el("span", { class: "fill" });
-  bar.style.width = `${Math.max(0, Math.min(1, part)) * 100}%`;
   return el(
     "span",
     { class: "meter", title: `${title}: ${words}` },
-    el("span", { class: "track" }, bar),
+    bar(part),
     el("span", { class: "number", text: words }),
     el("span", { class: "label", text: title.toLowerCase() }),
   );

@@ -1,7 +1,8 @@
 // The life of a dependency: on a line, and as a list with what turned it.
 
-import { el, fill, hint, number, paged, plural, text, value } from "./dom.js";
+import { el, fill, hint, number, paged, plural, refill, text } from "./dom.js";
 import { format } from "./route.js";
+import { witnesses } from "./witnesses.js";
 
 const WORDS = { true: "Held", false: "Did not hold", null: "Not known" };
 const NOW = { true: "Holds", false: "Does not hold", null: "Not known" };
@@ -74,7 +75,7 @@ export class Lifeline {
     const newest = [...stretches].reverse();
     const list = paged(newest, (s) => this.#item(s, table), el("ol", { class: "turns" }), 30);
     const earlier = n > stretches.length ? hint(`and ${plural(n - stretches.length, "earlier stretch", "earlier stretches")}`) : null;
-    fill(this.node, title, line, legend(stretches), list, earlier);
+    refill(this.node, title, line, legend(stretches), list, earlier);
     this.#mark();
   }
 
@@ -170,38 +171,7 @@ function turn(c, stretch, table) {
   const what = c.own
     ? el("p", { class: "why" }, c.reason ? `It ${c.reason}` : `It ${how}`)
     : el("p", { class: "why" }, stretch.holds ? "It follows from " : "It had followed from ", link, `, which ${how}${c.reason ? `: ${c.reason}` : ""}`);
-  return el("div", { class: "turn" }, what, ...c.witnesses.map((rows) => witnesses(rows, c)));
-}
-
-/** Rows that prove a change: the columns that it is about first, and where each row came from. */
-function witnesses(rows, { dependency }) {
-  const about = new Set(columnsOf(dependency));
-  const all = [...new Set(rows.flatMap((row) => Object.keys(row.values)))];
-  const names = [...all.filter((n) => about.has(n)), ...all.filter((n) => !about.has(n))];
-  const head = names.map((n) => el("th", { scope: "col", class: about.has(n) ? "about" : null }, text(n, "name", 40)));
-  const line = (row) => el(
-    "tr",
-    { class: row.new ? "new" : null },
-    el("td", { class: "origin" }, row.new
-      ? el("span", { class: "flag brought", text: `row ${number(row.position)} of the batch`, title: `Row ${row.row}: the batch brought it` })
-      : el("span", { class: "aside", text: `row ${row.row}`, title: "It was there before" })),
-    ...names.map((n) => el("td", { class: about.has(n) ? "about" : null }, value(row.values[n]))),
-  );
-  const table = el(
-    "table",
-    { class: "sample" },
-    el("thead", {}, el("tr", {}, el("th", { scope: "col", text: "row" }), ...head)),
-    el("tbody", {}, ...rows.map(line)),
-  );
-  return el("div", { class: "frame", tabindex: 0, role: "region", "aria-label": "Rows that show it" }, table);
-}
-
-export function columnsOf(d) {
-  if (d.kind === "fd") return [...d.lhs, d.rhs];
-  if (d.kind === "ind") return d.dependent.columns;
-  if (d.kind === "dc") return d.predicates.flatMap((p) => [p.left, p.right]);
-  if (d.kind === "row") return [d.left, d.right];
-  return d.columns ?? [];
+  return el("div", { class: "turn" }, what, ...witnesses(c));
 }
 
 /** How many of the versions each stretch goes through. */

@@ -2,7 +2,7 @@
 // timeline of the workspace (`timeline.js`), whose versions are listed beside it (`versions.js`).
 
 import { get } from "./api.js";
-import { el, failure, fill, hint, loading, notice, number, plural, text } from "./dom.js";
+import { el, failure, fill, hint, loading, notice, number, plural, refill, text } from "./dom.js";
 import { ago, exactly } from "./times.js";
 import { format } from "./route.js";
 import { sparkline } from "./sparkline.js";
@@ -70,13 +70,10 @@ class Overview {
   }
 
   #show(answer) {
-    const focus = document.activeElement?.getAttribute("href");
-    const inside = this.tables.contains(document.activeElement) || this.incidents.contains(document.activeElement);
     this.timeline.node.hidden = false;
     fill(this.head, ...Object.keys(HEALTH).map((word) => told(word, answer.health[word])), newest(answer));
-    fill(this.tables, heading("Tables", answer.tables.length), el("ul", { class: "rows" }, ...answer.tables.map(row)));
-    fill(this.incidents, heading("What broke", answer.n_incidents), ...this.#broke(answer));
-    if (inside && focus) this.#focus(focus);
+    refill(this.tables, heading("Tables", answer.tables.length), el("ul", { class: "rows" }, ...answer.tables.map(row)));
+    refill(this.incidents, heading("What broke", answer.n_incidents), ...this.#broke(answer));
     if (!this.painted) {
       this.painted = true;
       requestAnimationFrame(() => setTimeout(() => performance.mark("holdfast-painted-overview")));
@@ -88,11 +85,6 @@ class Overview {
     const rest = n > incidents.length ? hint(`The newest ${number(incidents.length)} of ${number(n)}. The timeline has all.`) : null;
     const groups = Map.groupBy(incidents, (i) => JSON.stringify([i.version, i.table]));
     return [el("ol", { class: "incidents" }, ...[...groups.values()].map(group)), rest];
-  }
-
-  #focus(href) {
-    const links = [...this.tables.querySelectorAll("a"), ...this.incidents.querySelectorAll("a")];
-    links.find((link) => link.getAttribute("href") === href)?.focus({ preventScroll: true });
   }
 
   #showVersions(range) {

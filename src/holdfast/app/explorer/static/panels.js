@@ -3,6 +3,7 @@
 import { count, el, fill, hint, notice, number, paged, plural, text, value } from "./dom.js";
 import { inclusion } from "./inclusions.js";
 import { format } from "./route.js";
+import { extent, firstRows } from "./rows.js";
 
 // Of a wide table a few columns at first: rows and inclusions come after them.
 const MOST_COLUMNS = 30;
@@ -87,6 +88,7 @@ export class TablePanel {
         el("h2", { tabindex: -1 }, text(table.name, "name", 200)),
         el("p", { class: "source" }, text(table.source, "value", 200)),
         el("p", { class: "facts", text: facts.join(" · ") }),
+        el("a", { class: "go", href: format({ tab: "table", lake: table.id }), text: "Open the table" }),
         this.tracked ? el("a", { class: "go", href: format({ tab: "table", name: table.name }), text: "Open the tracked table" }) : null,
       ),
       el("div", { class: "scroll body" }, this.#columns(), this.#sample(), this.inds),
@@ -128,24 +130,8 @@ export class TablePanel {
   }
 
   #sample() {
-    const { columns, rows, n_rows: nRows } = this.table;
-    if (!rows.length || !columns.length) return el("section", {}, el("h3", { text: "Rows" }), notice("No rows", ""));
-    const shown = columns.slice(0, 60);
-    const table = el(
-      "table",
-      { class: "sample" },
-      el("thead", {}, el("tr", {}, ...shown.map((c) => el("th", { scope: "col" }, text(c.name, "name", 40))))),
-      el("tbody", {}, ...rows.map((row) => el("tr", {}, ...shown.map((_, i) => el("td", {}, value(row[i])))))),
-    );
-    const more = columns.length - shown.length;
-    const part = nRows > rows.length ? `first ${number(rows.length)} of ${number(nRows)}` : "";
-    return el(
-      "section",
-      {},
-      el("h3", {}, "Rows ", el("span", { class: "count", text: part })),
-      el("div", { class: "frame", tabindex: 0, role: "region", "aria-label": "Sample rows" }, table),
-      more > 0 ? hint(`and ${plural(more, "column")} more`) : null,
-    );
+    const title = el("h3", {}, "Rows ", el("span", { class: "count", text: extent(this.table) }));
+    return el("section", {}, title, ...firstRows(this.table));
   }
 
   #pick(id, button) {

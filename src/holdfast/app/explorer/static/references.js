@@ -1,7 +1,7 @@
 // What a table refers to and what refers to it, what is relied on, and what of all that is broken.
 
 import { actions } from "./actions.js";
-import { el, hint, number, plural, share, text } from "./dom.js";
+import { bar, el, hint, number, plural, share, text } from "./dom.js";
 import { link, since } from "./dependencies.js";
 import { format } from "./route.js";
 
@@ -36,34 +36,41 @@ const missing = (r) => {
 /** References of a table and to it; `all` shows the list of all inclusions. */
 export function references(page, { references: told, name, kinds }, all) {
   if (!kinds.includes("ind")) return hint("Inclusions are not tracked here: track the table with --kinds ucc,ind to see them.");
-  const side = (title, key, empty) => {
+  const listed = (title, key, empty) => {
     const list = told[key];
     const more = told[`n_${key}`] - Math.min(FIRST, list.length);
     const button = el("button", { type: "button", class: "inline", text: "List all inclusions", on: { click: all } });
     const chance = told[`n_chance_${key}`];
     const rest = `${plural(more, "more inclusion")}${chance ? `, ${number(chance)} by chance, it seems` : ""}. `;
-    return el(
-      "div",
-      {},
-      el("h4", { class: key, text: title }),
-      list.length ? el("ul", {}, ...list.slice(0, FIRST).map((r) => reference(page, r, name, key))) : hint(empty),
+    const row = (r) => {
+      const far = key === "out" ? r.referenced.table : r.dependent.table;
+      const numbers = [r.missing_values ? el("span", { class: "bad", text: missing(r) }) : meter(r), since(r), link(r, r.dependent.table, "details"), actions(page, r)];
+      return reference(r, key, far === name ? null : format({ tab: "table", name: far }), ...numbers);
+    };
+    return side(
+      title,
+      key,
+      list.length ? el("ul", {}, ...list.slice(0, FIRST).map(row)) : hint(empty),
       more > 0 ? el("p", { class: "rest" }, rest, button) : null,
     );
   };
-  return el(
-    "div",
-    { class: "sides-of-table" },
-    side("Refers to", "out", "It refers to no other table."),
-    side("Referred to by", "into", "No other table refers to it."),
+  return sides(
+    listed("Refers to", "out", "It refers to no other table."),
+    listed("Referred to by", "into", "No other table refers to it."),
   );
 }
 
-function reference(page, r, name, key) {
+/** What a table refers to beside what refers to it. */
+export const sides = (out, into) => el("div", { class: "sides-of-table" }, out, into);
+export const side = (title, key, ...nodes) => el("div", {}, el("h4", { class: key, text: title }), ...nodes);
+
+/** A reference, "out" of the table or "into" it: its columns, those of the other table, whose address is given (null:
+it is the same table), and what else there is to say. */
+export function reference(r, key, address, ...numbers) {
   const [near, far] = key === "out" ? [r.dependent, r.referenced] : [r.referenced, r.dependent];
   const chosen = r.role === "foreign key" || r.role === "pinned";
-  const there = far.table === name ? el("span", { class: "aside", text: "itself" }) : el(
-    "a", { class: "to", href: format({ tab: "table", name: far.table }) }, text(far.table, "name", 60),
-  );
+  const there = address === null
+    ? el("span", { class: "aside", text: "itself" }) : el("a", { class: "to", href: address }, text(far.table, "name", 60));
   return el(
     "li",
     { class: `reference${r.missing_values ? " lost" : ""}${chosen ? " chosen" : ""}` },
@@ -76,24 +83,15 @@ function reference(page, r, name, key) {
       there,
       el("span", { class: "aside" }, ".", text(far.columns.join(", "), "name", 80)),
     ),
-    el(
-      "p",
-      { class: "numbers" },
-      r.missing_values ? el("span", { class: "bad", text: missing(r) }) : meter(r),
-      since(r),
-      link(r, r.dependent.table, "details"),
-      actions(page, r),
-    ),
+    el("p", { class: "numbers" }, ...numbers),
   );
 }
 
-function meter(r) {
+export function meter(r) {
   if (typeof r.coverage !== "number") return null;
-  const bar = el("span", { class: "fill" });
-  bar.style.width = `${Math.min(100, 100 * r.coverage)}%`;
   return el(
     "span", { class: "meter", title: "Of the values of the referenced column so many occur" },
-    el("span", { class: "track", "aria-hidden": "true" }, bar), `covers ${share(r.coverage)}`,
+    bar(r.coverage), `covers ${share(r.coverage)}`,
   );
 }
 

@@ -3,6 +3,7 @@
 const TABS = ["overview", "map", "table", "dependency", "lake"];
 const OLD_TABS = { tracked: "table" };
 const NUMBERS = ["component", "cluster", "table"]; // of the lake
+const LINKED = "lake"; // in the view of tables: the number of one of the lake
 const SHARES = ["score", "coverage"];
 const TEXTS = ["name", "column", "kind", "ask", "q"]; // of tracked tables
 
@@ -12,7 +13,7 @@ export function parse(hash) {
   const route = {};
   const tab = OLD_TABS[given.get("tab")] ?? given.get("tab");
   if (TABS.includes(tab)) route.tab = tab;
-  for (const key of NUMBERS) {
+  for (const key of [...NUMBERS, LINKED]) {
     const text = given.get(key);
     if (text !== null && /^\d{1,10}$/.test(text)) route[key] = Number(text);
   }
@@ -28,7 +29,7 @@ export function parse(hash) {
 export function format(route) {
   const given = new URLSearchParams();
   const lake = route.tab === undefined || route.tab === "lake";
-  for (const key of lake ? [...NUMBERS, ...SHARES] : [...TEXTS, "score"]) {
+  for (const key of lake ? [...NUMBERS, ...SHARES] : [LINKED, ...TEXTS, "score"]) {
     if (route[key] !== undefined && route[key] !== null) given.set(key, String(route[key]));
   }
   const named = route.component !== undefined || route.table !== undefined;

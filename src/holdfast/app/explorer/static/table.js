@@ -1,14 +1,18 @@
-// One table: its columns, keys and references, what holds in it, what is relied on, and how it came about.
+// One table: its columns, keys and references, what holds in it, what is relied on, and how it came about. One of
+// the lake is shown by `linked.js`.
 
 import { get, Latest } from "./api.js";
 import { columns } from "./columns.js";
 import { Dependencies } from "./dependencies.js";
-import { byId, count, el, failure, fill, hint, loading, notice, number, paged, plural, refill, text } from "./dom.js";
+import { byId, count, el, failure, fill, hint, notice, number, paged, plural, refill, text } from "./dom.js";
 import { FdGraph } from "./fdgraph.js";
-import { history, when } from "./history.js";
+import { history } from "./history.js";
 import { keys } from "./keys.js";
+import { Linked } from "./linked.js";
 import { broken, pins, references } from "./references.js";
 import { format } from "./route.js";
+import { Sections } from "./sections.js";
+import { exactly } from "./times.js";
 
 const MANY = 8; // tables, from which on the list has a box to narrow it
 
@@ -16,7 +20,8 @@ class TableView {
   constructor(page) {
     this.page = page;
     this.latest = new Latest();
-    this.shown = null; // the name of the table
+    this.shown = null; // the name of the table, or its number in the lake
+    this.linked = null; // what shows it if it is one of the lake
     this.list = byId("tracked-list");
     this.sheet = byId("tracked-table");
     this.narrow = el("input", {
@@ -28,9 +33,9 @@ class TableView {
   }
 
   async follow(route) {
-    let workspace;
+    let workspace, lake;
     try {
-      ({ workspace } = await this.page.summary);
+      ({ workspace, lake } = await this.page.summary);
     } catch (error) {
       fill(this.sheet, failure("The tracked tables cannot be listed", error));
       return;
@@ -39,14 +44,20 @@ class TableView {
     this.workspace = workspace;
     this.tables = workspace.tables;
     const name = route.name ?? this.tables[0]?.name;
-    const isNew = this.shown !== name;
-    this.shown = name;
+    const shown = route.lake ?? name;
+    const isNew = this.shown !== shown;
+    this.shown = shown;
     this.#listed();
-    if (!this.tables.length) {
+    this.page.link(route);
+    if (isNew) this.#stop();
+    if (route.lake !== undefined) {
+      await this.#follow(route, isNew);
+    } else if (!this.tables.length) {
       const how = "Track one with: holdfast track NAME FILE. Then what holds in it is listed here, with its history.";
       fill(this.sheet, notice("No tracked table", how));
     } else if (!this.tables.some((t) => t.name === name)) {
-      fill(this.sheet, notice("No such table", `No table of that name is tracked in this workspace: ${name}`, "error"));
+      const how = lake === null ? "" : ". What is linked is found by the search of the lake.";
+      fill(this.sheet, notice("No such table", `No table of that name is tracked in this workspace: ${name}${how}`, "error"));
     } else if (isNew) {
       await this.#open(name, route);
     } else {
@@ -55,20 +66,43 @@ class TableView {
     }
   }
 
+  /** A table of the lake. */
+  async #follow(route, isNew) {
+    if (isNew) this.linked = new Linked(this.page, this.sheet, route.lake, (column) => this.#mark(column));
+    const { linked } = this;
+    linked.follow(route);
+    if (!isNew) return;
+    const isThere = await linked.load();
+    if (this.linked === linked) this.complete = isThere;
+  }
+
+  #stop() {
+    this.complete = false;
+    this.latest.stop();
+    this.dependencies?.stop();
+    this.linked?.stop();
+    this.linked = null;
+  }
+
   leave() {
     this.latest.stop();
     this.dependencies?.stop();
+    this.linked?.stop();
     if (!this.complete) this.shown = null; // what was on its way is asked for again
   }
 
   /** There is a new version: the same things of it, in place. */
   async refresh() {
-    if (!this.shown || !this.complete) return;
+    if (!this.complete) return;
     const { workspace } = await this.page.summary.catch(() => ({ workspace: null }));
     if (workspace === null) return;
     this.workspace = workspace;
     this.tables = workspace.tables;
     this.#listed();
+    if (this.linked !== null) {
+      await this.linked.load();
+      return;
+    }
     if (!this.tables.some((t) => t.name === this.shown)) {
       this.complete = false;
       fill(this.sheet, notice("The table is gone", `It is not tracked any more: ${this.shown}`));
@@ -107,17 +141,11 @@ class TableView {
   }
 
   async #open(name, route) {
-    this.complete = false;
-    this.sections = {};
-    const section = (key, title) => {
-      const body = el("div", { class: "section-body" }, loading(title));
-      this.sections[key] = { head: el("h3", { text: title }), body };
-      return el("section", { class: `of-${key}`, "aria-label": title }, this.sections[key].head, body);
-    };
+    const sections = new Sections();
+    this.sections = sections;
     this.title = el("div", { class: "head" }, el("h2", {}, text(name, "name", 200)), el("p", { class: "facts" }));
     this.alarm = el("div", { class: "alarms" });
     this.graph = new FdGraph();
-    this.dependencies?.stop();
     this.dependencies = new Dependencies(this.page, name, this.workspace.nouns, {
       wrote: (wanted) => this.page.link({ tab: "table", name, ...wanted }),
       chose: (column) => this.#mark(column),
@@ -126,13 +154,13 @@ class TableView {
       this.sheet,
       this.title,
       this.alarm,
-      section("keys", "Keys"),
-      section("references", "References"),
-      section("columns", "Columns"),
+      sections.section("keys", "Keys"),
+      sections.section("references", "References"),
+      sections.section("columns", "Columns"),
       this.dependencies.node,
-      section("graph", "Functional dependencies by left side"),
-      section("pins", "Pins"),
-      section("history", "History"),
+      sections.section("graph", "Functional dependencies by left side"),
+      sections.section("pins", "Pins"),
+      sections.section("history", "History"),
     );
     this.sheet.scrollTop = 0;
     let filled;
@@ -150,7 +178,7 @@ class TableView {
         if (!signal.aborted) show(answer);
       } catch (error) {
         if (error.name === "AbortError") return;
-        for (const key of wanted) fill(this.sections[key].body, failure("It cannot be shown", error));
+        for (const key of wanted) this.sections.fail(key, error);
       }
     };
     const told = load(
@@ -165,13 +193,6 @@ class TableView {
     if (!signal.aborted) this.complete = true;
   }
 
-  /** Fills a section; `n` counts what is in it. */
-  #put(key, title, n, ...nodes) {
-    const { head, body } = this.sections[key];
-    fill(head, n === null ? title : `${title} `, n === null ? null : count(n));
-    refill(body, ...nodes);
-  }
-
   #table(answer) {
     this.answer = answer;
     const { nouns } = this.workspace;
@@ -179,33 +200,33 @@ class TableView {
     const facts = [
       plural(answer.n_rows, "row"),
       plural(answer.columns.length, "column"),
-      `tracked since version ${number(answer.tracked.version)}${answer.tracked.at ? `, ${when(answer.tracked.at)}` : ""}`,
+      `tracked since version ${number(answer.tracked.version)}${answer.tracked.at ? `, ${exactly(answer.tracked.at)}` : ""}`,
       kept.join(", "),
     ];
     fill(this.title.querySelector(".facts"), facts.filter(Boolean).join(" · "));
     refill(this.alarm, ...broken(this.page, answer));
-    this.#put("keys", "Keys", answer.keys.n, keys(this.page, answer, () => this.dependencies.show({ kind: "ucc" })));
+    this.sections.put("keys", "Keys", answer.keys.n, keys(this.page, answer, () => this.dependencies.show({ kind: "ucc" })));
     const { n_out: nOut, n_into: nInto } = answer.references;
-    this.#put("references", "References", answer.kinds.includes("ind") ? nOut + nInto : null, references(this.page, answer, () => this.dependencies.show({ kind: "ind" })));
-    this.#put("columns", "Columns", answer.columns.length, columns(answer, (name) => this.dependencies.toggle(name)));
-    this.#put("pins", "Pins", answer.n_pins, pins(this.page, answer));
+    this.sections.put("references", "References", answer.kinds.includes("ind") ? nOut + nInto : null, references(this.page, answer, () => this.dependencies.show({ kind: "ind" })));
+    this.sections.put("columns", "Columns", answer.columns.length, columns(answer, (name) => this.dependencies.toggle(name)));
+    this.sections.put("pins", "Pins", answer.n_pins, pins(this.page, answer));
     this.#mark(this.dependencies.wanted.column);
   }
 
   /** The history; what was unfolded stays so. */
   #past(entries) {
-    const unfolded = [...this.sections.history.body.querySelectorAll("details[open]")].map((d) => d.id);
-    this.#put("history", "History", null, history(entries, this.shown));
+    const unfolded = this.sections.unfolded("history").map((d) => d.id);
+    this.sections.put("history", "History", null, history(entries, this.shown));
     for (const id of unfolded) byId(id)?.setAttribute("open", "");
   }
 
   #groups(answer) {
     const title = "Functional dependencies by left side";
     if (answer.n === null) {
-      this.#put("graph", title, null, hint("They are not tracked here: track the table with --kinds ucc,fd to see them."));
+      this.sections.put("graph", title, null, hint("They are not tracked here: track the table with --kinds ucc,fd to see them."));
       return;
     }
-    this.#put("graph", title, answer.n_groups, this.graph.show(answer, (lhs, rhs) => this.dependencies.show(
+    this.sections.put("graph", title, answer.n_groups, this.graph.show(answer, (lhs, rhs) => this.dependencies.show(
       { kind: "fd", q: `${lhs.join(" ")} -> ${rhs ?? ""}`.trim() },
     )));
   }
