@@ -44,7 +44,7 @@ class Mutes:
     def mute(self, table: str, question: Question, referenced: Side | None, reason: str | None) -> Muted:
         """Mute what a question asks for; what is muted already has the new reason, if one is given."""
         base, state = self.writer.tables.current(table)
-        wanted = Muted(self._asked(table, question, referenced), one_line("reason", reason))
+        wanted = Muted(self.asked(table, question, referenced), one_line("reason", reason))
         this = DependencySet([wanted.dependency], lambda _: state.nulls)
         if any(pin.dependency in this for pin in self.readers.pinned(table, base)):
             raise UsageError(
@@ -61,14 +61,15 @@ class Mutes:
     def unmute(self, table: str, question: Question, referenced: Side | None) -> Muted:
         """Tell what a question asks for again."""
         base, state = self.writer.tables.current(table)
-        dependency = self._asked(table, question, referenced)
+        dependency = self.asked(table, question, referenced)
         after, gone = unmuted(state, DependencySet([dependency], lambda _: state.nulls))
         if not gone:
             raise UsageError(f"{dependency.name} of table {table!r} is not muted.")
         self._commit(base, after, "unmute", gone[0])
         return gone[0]
 
-    def _asked(self, table: str, question: Question, referenced: Side | None) -> Dependency:
+    def asked(self, table: str, question: Question, referenced: Side | None) -> Dependency:
+        """What a question is about."""
         if not isinstance(question, str | Sequence):
             return question
         return dependency_asked(self.readers, *self.readers.asked(table, question, referenced))

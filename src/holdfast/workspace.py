@@ -422,20 +422,22 @@ class Workspace(Readers, Displayed):
     def pin(
         self,
         table: str,
-        columns: Sequence[str],
+        question: Question,
         *,
         referenced: Side | None = None,
         remove: bool = False,
         **terms: Unpack[PinTerms],
     ) -> Pin:
-        """Rely on a key, or on an inclusion in the `referenced` columns of a table.
+        """Rely on something that `explain` understands, or on a dependency of a list; rules: see `pin_rule`.
 
         Every batch then says whether it holds, and `check` gates on it. `at_most` is a tolerance: a share
         such as "0.1%" or 0.001, or a whole number, of rows to remove (a key) or of rows whose value is
         missing (an inclusion of one column). `severity` is "error", "warning" or "info"; `reason` and `owner`
         are texts. What is pinned already has the new terms from now on.
         """
-        return self._pin(Wanted(table, tuple(columns), referenced, terms=terms), remove)
+        if isinstance(question, str) or not isinstance(question, Sequence):
+            return self._pin(Wanted.of(self._mutes.asked(table, question, referenced), terms), remove)
+        return self._pin(Wanted(table, tuple(question), referenced, terms=terms), remove)
 
     def pin_rule(
         self, rule: str, *, table: str | None = None, remove: bool = False, **terms: Unpack[PinTerms]

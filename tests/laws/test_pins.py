@@ -19,7 +19,7 @@ import holdfast
 from holdfast import Pin, Side
 from holdfast.core.words.reliance import PinTerms, Terms, Wanted, tolerance
 from holdfast.denial.constraints import PinnedCheck, PinnedRule
-from holdfast.errors import UsageError
+from holdfast.errors import UnknownColumnError, UsageError
 from holdfast.functional.refs import KeyRef, PinnedKey
 from holdfast.inclusions.generator import PinnedInd
 
@@ -241,3 +241,31 @@ def test_an_inclusion_of_several_columns_has_no_tolerance(tmp_path: Path) -> Non
         ws.pin("left", ["no", "ref"], referenced=to, remove=True)
         with pytest.raises(UsageError, match="does not hold now"):
             ws.pin_all([wanted])
+
+
+def test_whatever_explain_takes_is_pinned(tmp_path: Path) -> None:
+    """A text, columns, or a dependency of a list: each is pinned once, however it is asked for."""
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("parents", parents([1, 2]), kinds=("ucc", "ind"))
+        ws.track("children", children([(1, 1, 0, 5), (2, 2, 0, 5)]), kinds=("ucc", "fd", "ind"))
+        [determined] = [
+            d for d in ws.dependencies("fd", "children") if d.name == "a -> b" or d.name == "[] -> b"
+        ]
+        asked: list[Any] = [
+            "no",
+            ["no"],
+            "[no]",
+            "a -> b",
+            determined,
+            "b >= 2",
+            "children[ref] in parents[id]",
+        ]
+        names = [str(ws.pin("children", question, at_most=1)) for question in asked]
+        assert names[:3] == ["[no]"] * 3
+        assert names[5:] == ["b >= 2", "children[ref] in parents[id]"]
+        assert {str(pin) for pin in ws.pins()} == {*names}
+        assert len({*names}) == 5
+        assert str(ws.pin("children", "a -> b", remove=True)) == names[3]
+        assert len(ws.pins()) == 4
+        with pytest.raises(UnknownColumnError, match="no column 'zip'"):
+            ws.pin("children", "zip -> b")
