@@ -59,7 +59,7 @@ settings.load_profile(os.environ.get("HOLDFAST_HYPOTHESIS", "default"))
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two processes more than cores: a third of the time of tests is waiting for a browser, a JVM or others."""
+    """Two processes more than cores: tests wait a third of their time, for a browser, a JVM, others."""
     return (os.cpu_count() or 1) + 2
 
 
