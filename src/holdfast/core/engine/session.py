@@ -180,12 +180,15 @@ def expected_cores() -> int:
 def cluster_cores(spark: SparkSession) -> int:
     """How many tasks a cluster can run at once, as far as its settings tell: executors come and go.
 
-    With dynamic allocation, and through Spark Connect, nobody knows; then `UNKNOWN_CORES` are assumed.
+    With dynamic allocation that has no bound, and through Spark Connect, nobody knows; then `UNKNOWN_CORES`
+    are assumed, or what is there already if that is more. Never more than `MOST_CORES`.
     """
-    configured = _configured_cores(spark)
-    if configured is None or is_connect(spark):
-        return min(configured or UNKNOWN_CORES, MOST_CORES)
-    return max(configured, spark.sparkContext.defaultParallelism)
+    cores = _configured_cores(spark)
+    if is_connect(spark):
+        cores = cores or UNKNOWN_CORES
+    else:
+        cores = max(UNKNOWN_CORES if cores is None else cores, spark.sparkContext.defaultParallelism)
+    return min(cores, MOST_CORES)
 
 
 @lru_cache(maxsize=4)
