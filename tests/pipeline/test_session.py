@@ -458,6 +458,26 @@ def test_what_spark_defaults_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.usefixtures("no_wishes")
+def test_which_python_workers_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what is wished for, spark-defaults.conf, the variable; else this one, as always on this machine."""
+    java = JavaHome(tmp_path, "17.0.2", "PATH", tmp_path)
+    wished = {"spark.pyspark.python": "wished"}
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+
+    def python(master: str, **wished: str) -> str | None:
+        return launch.launch_variables(java, master, wished)["PYSPARK_PYTHON"]
+
+    assert python("yarn") == sys.executable
+    monkeypatch.setenv("PYSPARK_PYTHON", "variable")
+    assert python("yarn") == "variable"
+    (tmp_path / "spark-defaults.conf").write_text("spark.pyspark.python defaults\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert python("yarn") == "defaults"
+    assert python("yarn", **wished) == "wished"
+    assert python("local[2]", **wished) == sys.executable
+
+
+@pytest.mark.usefixtures("no_wishes")
 def test_the_master_that_is_wished_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     masters: list[str | None] = []
 
