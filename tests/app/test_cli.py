@@ -859,6 +859,20 @@ def test_a_process_without_workspace(tmp_path: Path) -> None:
     assert run.stderr.startswith("UsageError: no workspace is named, and no folder '.holdfast' is here")
 
 
+def test_the_entry_point_is_run_by_its_path(shell: Shell) -> None:
+    """As spark-submit runs it. No module of the package hides one of Python's that PySpark imports."""
+    run = subprocess.run(
+        [sys.executable, str(Path(holdfast.__file__).parent / "__main__.py"), "-w", "my.hold", "show"],
+        cwd=shell.folder,
+        env=os.environ | {"HOLDFAST_CLASSES": "pyspark.sql"},  # it is imported
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.startswith("people: 3 rows")
+
+
 def test_the_default_workspace_is_found_from_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(*command: str) -> tuple[int, str, str]:
         result = CliRunner().invoke(cli.app, ["--engine", "inline", *command], prog_name="holdfast")

@@ -425,7 +425,8 @@ for attempt in range(2):
 
 @pytest.fixture
 def no_wishes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name in ("SPARK_CONF_DIR", "SPARK_HOME", "HOLDFAST_MASTER", "SPARK_REMOTE"):
+    elsewhere = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_API_MODE", "PYSPARK_GATEWAY_PORT")
+    for name in ("SPARK_CONF_DIR", "SPARK_HOME", "HOLDFAST_MASTER", *elsewhere):
         monkeypatch.delenv(name, raising=False)
     yield
     session.use()
@@ -457,6 +458,26 @@ def test_what_spark_defaults_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.usefixtures("no_wishes")
+def test_which_python_workers_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what is wished for, spark-defaults.conf, the variable; else this one, as always on this machine."""
+    java = JavaHome(tmp_path, "17.0.2", "PATH", tmp_path)
+    wished = {"spark.pyspark.python": "wished"}
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+
+    def python(master: str, **wished: str) -> str | None:
+        return launch.launch_variables(java, master, wished)["PYSPARK_PYTHON"]
+
+    assert python("yarn") == sys.executable
+    monkeypatch.setenv("PYSPARK_PYTHON", "variable")
+    assert python("yarn") == "variable"
+    (tmp_path / "spark-defaults.conf").write_text("spark.pyspark.python defaults\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert python("yarn") == "defaults"
+    assert python("yarn", **wished) == "wished"
+    assert python("local[2]", **wished) == sys.executable
+
+
+@pytest.mark.usefixtures("no_wishes")
 def test_the_master_that_is_wished_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     masters: list[str | None] = []
 
@@ -479,6 +500,25 @@ def test_the_master_that_is_wished_for(tmp_path: Path, monkeypatch: pytest.Monke
     assert session.expected_cores() == session.UNKNOWN_CORES
     with pytest.raises(UsageError, match="a master and a Spark Connect server"):
         session.use(master="yarn", remote="sc://a")
+
+
+@pytest.mark.usefixtures("no_wishes")
+@pytest.mark.parametrize(
+    ("variable", "value", "next_step"),
+    [
+        ("SPARK_REMOTE", "sc://a/;token=secret", "SPARK_REMOTE in the environment .* unset it"),
+        ("SPARK_API_MODE", "connect", "SPARK_API_MODE in the environment .* unset it"),
+        ("PYSPARK_GATEWAY_PORT", "4711", "give the master to spark-submit, before the script"),
+    ],
+)
+def test_a_master_is_refused_where_another_is_chosen_already(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, next_step: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    session.use(settings={"spark.executor.memory": "1g"})
+    with pytest.raises(UsageError, match=rf"the master 'yarn' is given, but .*{next_step}") as caught:
+        session.use(master="yarn")
+    assert "secret" not in str(caught.value)
 
 
 def test_spark_remote_is_honoured(tmp_path: Path) -> None:

@@ -81,13 +81,24 @@ class Cluster:
         variables = {"CLUSTER_SETTINGS": json.dumps(conf), **(variables or {})}
         return run_driver(DRIVER + script, *arguments, cwd=cwd, apart=apart, variables=variables)
 
+    def submit(self, script: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+        """Run a file by spark-submit."""
+        conf = {**self.settings, "spark.executorEnv.PYTHONPATH": PYTHON_PATH}
+        options = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+        command = [str(SPARK_HOME / "bin" / "spark-submit"), *options, str(script), *arguments]
+        return _run(command, cwd, {})
+
 
 def run_driver(
     script: str, *arguments: str, cwd: Path, apart: Sequence[str], variables: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """Run a script, perhaps where files look otherwise."""
+    return _run([*apart, sys.executable, "-c", script, *arguments], cwd, variables)
+
+
+def _run(command: list[str], cwd: Path, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*apart, sys.executable, "-c", script, *arguments],
+        command,
         cwd=cwd,
         env=_environment("127.0.0.1")
         | {"PYTHONPATH": PYTHON_PATH, "PYSPARK_PYTHON": sys.executable}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
 from trust import cluster
 from trust.cluster import Cluster
 
@@ -103,3 +104,11 @@ def test_a_workspace_that_executors_do_not_see(machines: Cluster, place: Path) -
         seen = Path(f"/proc/{pid}/root") / (place / "private").relative_to("/")
         assert list(seen.iterdir()) == []  # executors left nothing on disks of their own
     assert staged_files(place / "private" / "ws") == set()
+
+
+def test_the_entry_point_by_spark_submit(machines: Cluster, place: Path) -> None:
+    (place / "shared" / "r.csv").write_text("a,b\n1,2\n2,2\n")
+    track = ("-w", "submitted", "--engine", "spark", "track", "t", "r.csv")
+    done = machines.submit(Path(holdfast.__file__).parent / "__main__.py", *track, cwd=place / "shared")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("t: 2 rows, 1 minimal key ")

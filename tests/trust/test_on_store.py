@@ -5,17 +5,22 @@ On S3, and on Azure where there is a server of that kind; some of it as Google's
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import uuid
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -106,6 +111,56 @@ def test_a_flaky_store_changes_nothing(
     with through(store, Faults(choose)) as address:
         how = {"engine": "inline", "storage_options": store.options_at(address)}
         assert story.tell(f"{url}/ws", f"{url}/sources", **how) == told
+
+
+def written(folder: Path, name: str) -> list[Path]:
+    """The files of a source that has this name or pattern."""
+    table = story.orders(90, 1)
+    text = story.csv_text(table).encode()
+    lines = "".join(f"{json.dumps(row)}\n" for row in table.to_pylist()).encode()
+    folder.mkdir()
+    path = folder / name.replace("*", "1")
+    match name.partition(".")[2]:
+        case "csv.gz":
+            path.write_bytes(gzip.compress(text))
+        case "csv.zip":
+            with zipfile.ZipFile(path, "w") as archive:
+                archive.writestr("rows.csv", text)
+        case "jsonl":
+            path.write_bytes(lines)
+        case "jsonl.gz":
+            path.write_bytes(gzip.compress(lines))
+        case "arrow" | "feather" as compressed:
+            feather.write_feather(
+                table, path, compression="lz4" if compressed == "feather" else "uncompressed"
+            )
+        case "parquet" if "*" in name:
+            for i in range(3):
+                pq.write_table(table.slice(30 * i, 30), folder / name.replace("*", str(i)))
+            pq.write_table(table, folder / "other.parquet")  # the pattern does not mean it
+        case "parquet":
+            pq.write_table(table, path, row_group_size=40)
+    return sorted(folder.iterdir())
+
+
+SOURCES = ("rows.csv.gz", "rows.csv.zip", "rows.jsonl", "rows.jsonl.gz", "rows.arrow", "rows.feather")
+
+
+@pytest.mark.parametrize("name", [*SOURCES, "rows.parquet", "rows-*.parquet"])
+def test_a_source_on_a_store_is_read_as_one_in_a_folder(
+    url: str, store: Store, tmp_path: Path, name: str
+) -> None:
+    for path in written(tmp_path / "files", name):
+        Bucket(f"{url}/files", store.options).put(path.name, path.read_bytes())
+    with holdfast.open(f"{url}/ws", engine="inline", storage_options=store.options) as ws:
+        ws.track("there", f"{url}/files/{name}", row_key=("id",))
+        ws.track("here", str(tmp_path / "files" / name))
+        assert ws.schema("there").to_dict() == ws.schema("here").to_dict()
+        there, here = (ws.violations(table, "id < 0").to_arrow() for table in ("there", "here"))
+        assert there.num_rows == 90
+        assert there.equals(here)
+        ws.apply("there", deletes=f"{url}/files/{name}")
+        assert ws.n_rows("there") == 0
 
 
 def rows(start: int, n: int) -> pa.Table:

@@ -141,11 +141,13 @@ def is_local_master(master: str | None) -> bool:
 def launch_variables(java: JavaHome, master: str | None, wished: Mapping[str, str]) -> dict[str, str | None]:
     """The environment variables of the launch; None removes one.
 
-    On a cluster, workers run the interpreter that Spark was told of, else one of this one's path.
+    On a cluster, workers run the interpreter that Spark was told of, else one of this one's path. PySpark
+    looks at the variable only; the setting is spark-submit's, which does not start us.
     """
     variables: dict[str, str | None] = {"JAVA_HOME": str(java.home)}
-    if not is_local_master(master) and "spark.pyspark.python" not in {**defaults(), **wished}:
-        variables["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    if not is_local_master(master):
+        setting = {**defaults(), **wished}.get("spark.pyspark.python")
+        variables["PYSPARK_PYTHON"] = setting or os.environ.get("PYSPARK_PYTHON", sys.executable)
     if is_local_master(master):
         import pyspark
 

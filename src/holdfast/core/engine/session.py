@@ -44,7 +44,7 @@ from holdfast.core.engine.launch import (
     temporary_files_of,
 )
 from holdfast.core.engine.private_folders import scratch
-from holdfast.errors import EngineError, UsageError
+from holdfast.errors import EngineError, UsageError, listing, shorten
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,12 +85,23 @@ def use(
 
     `master` is Spark's own (`spark://host:7077`, `yarn`, `k8s://...`, `local[4]`), `remote` the address of a
     Spark Connect server (`sc://host:15002`). What neither says is read from HOLDFAST_MASTER and from Spark's
-    spark-defaults.conf.
+    spark-defaults.conf. Raises UsageError for a master where the environment has chosen another one.
     """
     global _wishes
-    if remote is not None:
-        if master is not None:
+    if master is not None:
+        if remote is not None:
             raise UsageError("a master and a Spark Connect server are given. Give one of them.")
+        if "PYSPARK_GATEWAY_PORT" in os.environ:
+            raise UsageError(
+                f"the master {shorten(master)} is given, but spark-submit has started Spark already "
+                "(PYSPARK_GATEWAY_PORT). Next step: give the master to spark-submit, before the script."
+            )
+        if variables := _connect_variables():
+            raise UsageError(
+                f"the master {shorten(master)} is given, but {listing(variables)} in the environment asks "
+                "for Spark Connect. Next step: unset it, or give no master."
+            )
+    if remote is not None:
         os.environ["SPARK_REMOTE"] = remote
     _wishes = Wishes(master, dict(settings or {}))
 
@@ -169,12 +180,15 @@ def expected_cores() -> int:
 def cluster_cores(spark: SparkSession) -> int:
     """How many tasks a cluster can run at once, as far as its settings tell: executors come and go.
 
-    With dynamic allocation, and through Spark Connect, nobody knows; then `UNKNOWN_CORES` are assumed.
+    With dynamic allocation that has no bound, and through Spark Connect, nobody knows; then `UNKNOWN_CORES`
+    are assumed, or what is there already if that is more. Never more than `MOST_CORES`.
     """
-    configured = _configured_cores(spark)
-    if configured is None or is_connect(spark):
-        return min(configured or UNKNOWN_CORES, MOST_CORES)
-    return max(configured, spark.sparkContext.defaultParallelism)
+    cores = _configured_cores(spark)
+    if is_connect(spark):
+        cores = cores or UNKNOWN_CORES
+    else:
+        cores = max(UNKNOWN_CORES if cores is None else cores, spark.sparkContext.defaultParallelism)
+    return min(cores, MOST_CORES)
 
 
 @lru_cache(maxsize=4)
@@ -198,11 +212,15 @@ def _configured_cores(spark: SparkSession) -> int | None:
 
 def is_configured_elsewhere() -> bool:
     """Whether the environment says that Spark is set up already: Spark Connect, or spark-submit."""
-    return (
-        any(name in os.environ for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"))
-        or "PYSPARK_GATEWAY_PORT" in os.environ
-        or os.environ.get("SPARK_API_MODE", "").lower() == "connect"
-    )
+    return "PYSPARK_GATEWAY_PORT" in os.environ or bool(_connect_variables())
+
+
+def _connect_variables() -> list[str]:
+    """The variables of the environment by which sessions are of Spark Connect."""
+    names = [name for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED") if name in os.environ]
+    if os.environ.get("SPARK_API_MODE", "").lower() == "connect":
+        names.append("SPARK_API_MODE")
+    return names
 
 
 def _is_alive(spark: SparkSession) -> bool:
