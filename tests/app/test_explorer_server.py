@@ -452,6 +452,18 @@ def test_many_idle_connections_keep_nobody_out(ask: Client, monkeypatch: pytest.
     all_gone(ask.server)
 
 
+def test_connections_end_with_the_server(workspace: FakeWorkspace, page: Path) -> None:
+    """One that is kept for more is hung up on at once, not when it was idle for long."""
+    with answering(ExplorerServer(Explorer(workspace), folder=page)) as running:
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=PATIENCE_S)
+        cookie = {"Cookie": Client(running).cookie}
+        connection.request("GET", f"/{running.place}/api/summary", headers=cookie)
+        connection.getresponse().read()
+        kept = connection.sock
+    assert kept.recv(1) == b""
+    connection.close()
+
+
 def test_small_answers_are_sent_at_once(ask: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Header and body are two writes, and the second one does not wait."""
     seen = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from app.browser import PAGE, expect, explored, until
 from app.serving import answering
 from app.test_overview_answers import counted, filled
 from holdfast.app.explorer import Explorer, ExplorerServer, listeners
+from holdfast.errors import UsageError
 
 pytestmark = PAGE
 Page = Any  # of playwright
@@ -205,13 +208,21 @@ def test_a_batch_is_seen_without_a_reload(
             expect(page.locator("#outdated")).to_be_hidden()
 
 
+def on_a_port_of_its_own(ws: holdfast.Workspace) -> ExplorerServer:
+    """On one that no system gives to others by itself: it is free when the server comes back."""
+    for port in random.sample(range(20_000, 32_000), 100):
+        with contextlib.suppress(UsageError):
+            return ExplorerServer(Explorer(ws), port)
+    raise AssertionError("no port is free")
+
+
 def test_a_lost_server_is_told_and_found_again(
     browse: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listeners, "LOOK_S", 0.02)
     with holdfast.open(tmp_path / "lost.hold", engine="inline") as ws:
         ws.track("t", pa.table({"id": list(range(40))}), kinds=("ucc",))
-        with explored(ws) as server:
+        with answering(on_a_port_of_its_own(ws)) as server:
             page = browse(server, "#tab=overview")
             expect(page.locator("#live")).to_have_text("live")
             port, token, place = server.port, server.token, server.place

@@ -214,6 +214,25 @@ def test_a_new_version_is_shown_in_place(browse: Browse, tmp_path: Path) -> None
             until(page, "document.activeElement.textContent.startsWith('Functional dependencies')")
 
 
+def test_a_version_that_comes_while_the_view_is_on_its_way(browse: Browse, tmp_path: Path) -> None:
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("orders", orders(1, 60), kinds=("ucc", "fd"))
+        with explored(ws) as server:
+            page = browse(server, "#tab=overview")
+            held: list[Any] = []
+            log = "**/api/workspace/log?*"
+            page.route(log, lambda route: route.continue_() if held else held.append(route))
+            with page.expect_request(log):
+                page.locator("#tab-table").click()
+            expect(page.locator("#tracked-table .facts").first).to_contain_text("60 rows")
+            ws.apply("orders", inserts=orders(500, 1))
+            expect(page.locator("#summary")).to_contain_text("version 2")
+            held[0].continue_()
+            expect(page.locator("#tracked-table .facts").first).to_contain_text("61 rows")
+            expect(of(page, "history").locator(".history > li")).to_have_count(2)
+            page.unroute(log)
+
+
 def test_errors_and_empty_states(browse: Browse, tmp_path: Path) -> None:
     with holdfast.open(tmp_path / "w", engine="inline") as ws:
         with explored(ws) as server:

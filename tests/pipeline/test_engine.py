@@ -312,6 +312,7 @@ def test_an_interrupted_job_is_cancelled(spark: SparkSession, tmp_path: Path) ->
             threads.append(threading.Thread(target=work, args=(group,)))
             threads[0].start()
             while not (tmp_path / "runs").exists():
+                assert threads[0].is_alive(), raised
                 time.sleep(0.02)
             raise KeyboardInterrupt
 

@@ -564,11 +564,20 @@ def test_an_error_before_the_commit_applies_nothing(tmp_path: Path, monkeypatch:
 
 
 def test_four_processes_append_ten_each(tmp_path: Path, start_writer: Start) -> None:
-    """They also create the ledger at once, and compact at every fifth commit."""
-    writers = [start_writer(tmp_path, f"w{i}", 10, 5) for i in range(4)]
+    """They also create the ledger at once, and compact at every fifth commit.
+
+    A machine may let each of them finish before the next begins: so it is tried until they meet.
+    """
+    assert any(_four_processes_meet(tmp_path / str(i), start_writer) for i in range(10))
+
+
+def _four_processes_meet(root: Path, start_writer: Start) -> bool:
+    """Whether one came before another one's commit, and a reader saw some versions on the way."""
+    root.mkdir()
+    writers = [start_writer(root, f"w{i}", 10, 5) for i in range(4)]
     release(writers)
     # Meanwhile a reader never sees half a commit.
-    reader = Ledger.create(tmp_path)
+    reader = Ledger.create(root)
     seen = set()
     while any(writer.poll() is None for writer in writers):
         seen.add(reader.version)
@@ -576,10 +585,8 @@ def test_four_processes_append_ten_each(tmp_path: Path, start_writer: Start) -> 
         time.sleep(0.01)
     answers = [writer.communicate(timeout=300) for writer in writers]
     assert [error for _, error in answers] == [""] * 4
-    assert len(seen) > 2
-    assert sum(int(out) for out, _ in answers) > 0, "no writer met another: the test proves nothing"
 
-    ledger = Ledger.open(tmp_path)
+    ledger = Ledger.open(root)
     assert ledger.version == 40
     assert_whole(ledger)
     applied = {(c.table, c.batch_id) for c in ledger.commits() if c.table != SHARED}
@@ -587,8 +594,9 @@ def test_four_processes_append_ten_each(tmp_path: Path, start_writer: Start) -> 
     newest = {f"w{i}": max(c.version for c in ledger.commits(f"w{i}")) for i in range(4)}
     assert ledger.heads() == {**newest, SHARED: 40}
     assert {c.batch_id for c in ledger.commits(SHARED)} == {batch for _, batch in applied}
-    created = [p for p in (tmp_path / "ledger/_delta_log").glob("*.json") if '"metaData"' in p.read_text()]
+    created = [p for p in (root / "ledger/_delta_log").glob("*.json") if '"metaData"' in p.read_text()]
     assert len(created) == 1, "two creators wrote the table's metadata"
+    return len(seen) > 2 and sum(int(out) for out, _ in answers) > 0
 
 
 def test_of_several_creators_one_creates(tmp_path: Path, start_writer: Start) -> None:

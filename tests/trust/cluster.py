@@ -16,7 +16,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -27,11 +26,12 @@ from pathlib import Path
 import pyspark
 
 from holdfast.core.engine.java import find_java
+from trust.object_store import listening
 
 WORKERS = ("127.0.0.2", "127.0.0.3")  # two hosts: Spark never tries a straggling task again on the same one
 SPARK_HOME = Path(pyspark.__file__).parent
 PYTHON_PATH = os.pathsep.join(path for path in sys.path if path)
-START_S = 120
+START_S = 300
 
 # The driver's half: a session on the cluster, with the settings of its caller, as a notebook would make it.
 DRIVER = """\
@@ -131,13 +131,10 @@ def started(folder: Path, *, apart: Sequence[str] = (), disk: Path | None = None
 @contextlib.contextmanager
 def connect_server(cluster: Cluster, *, apart: Sequence[str] = ()) -> Iterator[str]:
     """A Spark Connect server whose executors are those of the cluster; its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     settings = {
         **cluster.settings,
         "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
+        "spark.connect.grpc.port.maxRetries": "0",  # no other port than the one that it is told
         "spark.executorEnv.PYTHONPATH": PYTHON_PATH,
         "spark.pyspark.python": sys.executable,
         "spark.default.parallelism": "2",  # otherwise a client does not know how much runs at once
@@ -145,12 +142,14 @@ def connect_server(cluster: Cluster, *, apart: Sequence[str] = ()) -> Iterator[s
     command = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
     for key, value in settings.items():
         command += ["--conf", f"{key}={value}"]
-    full = [*apart, str(SPARK_HOME / "bin" / "spark-submit"), *command, "spark-internal"]
-    with contextlib.ExitStack() as stack:
-        path = cluster.folder / "connect.log"
+    path = cluster.folder / "connect.log"
+
+    @contextlib.contextmanager
+    def starting(port: int) -> Iterator[subprocess.Popen[bytes]]:
+        told = ["--conf", f"spark.connect.grpc.binding.port={port}", "spark-internal"]
         with open(path, "wb") as log:
             process = subprocess.Popen(
-                full,
+                [*apart, str(SPARK_HOME / "bin" / "spark-submit"), *command, *told],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -158,14 +157,16 @@ def connect_server(cluster: Cluster, *, apart: Sequence[str] = ()) -> Iterator[s
                 | {"PYSPARK_PYTHON": sys.executable, "SPARK_DAEMON_MEMORY": "1g"},
                 start_new_session=True,
             )
-        stack.callback(_end, process)
-        deadline = time.monotonic() + START_S
-        while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(f"no Connect server:\n{path.read_text(errors='replace')[-4000:]}")
-            time.sleep(0.1)
+        try:
+            yield process
+        finally:
+            _end(process)
+
+    with contextlib.ExitStack() as stack:
+        try:
+            port = listening(stack, starting)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{path.read_text(errors='replace')[-4000:]}") from None
         yield f"sc://127.0.0.1:{port}"
 
 

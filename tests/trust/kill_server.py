@@ -4,7 +4,8 @@
 
 The server imports everything and compiles every kernel once, then forks one child per request: a
 real process and a real SIGKILL, without two seconds of imports each. It never opens a ledger itself,
-because delta-rs's runtime does not survive a fork; it warms up on a ledger made of a dict.
+because delta-rs's runtime does not survive a fork; it warms up on a ledger made of a dict, for a family of
+operations when the first of them is asked for.
 
 A write step is a call of one of the functions in `STEPS`: whatever puts bytes or names on the disk.
 At step n a child dies `before` the call, in the middle (`half`: half of the file is there, as the disk
@@ -24,6 +25,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -46,7 +48,7 @@ from holdfast.core.words.dependency import Side
 from holdfast.errors import ConflictError, HoldfastError, TableExistsError
 from holdfast.inclusions import inds, values
 from holdfast.workspace import Workspace
-from trust import kit, shop, twins
+from trust import every, kit, shop, twins
 
 CHILD_TIMEOUT_S = 600.0
 Half = Callable[..., None]
@@ -368,6 +370,79 @@ def twins_follow(root: Path) -> dict[str, Any]:
     return kit.snapshot(root)
 
 
+# Of tables that are tracked for every kind there is:
+
+
+def every_build(root: Path) -> dict[str, Any]:
+    every.build(root)
+    return {}
+
+
+def every_track(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline") as ws:
+        try:
+            every.track(ws)
+        except TableExistsError:
+            return {"repeated": True}
+    return {"repeated": False}
+
+
+def every_apply(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        change = every.apply(ws, every.BATCH, every.COUNTED, batch_id="the batch")
+        return {"repeated": change.repeated}
+
+
+def every_upsert(root: Path) -> dict[str, Any]:
+    """Into the table with witnessed evidence, its files merged as it comes."""
+    relation.MERGE_FANOUT = 2
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        upserts = every.table_of(every.UPSERTS)
+        return {"repeated": ws.apply(every.WITNESSED, upserts=upserts, batch_id="the batch").repeated}
+
+
+def every_snapshot(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        snapshot = every.table_of(every.SNAPSHOT)
+        return {"repeated": ws.apply(every.COUNTED, snapshot=snapshot, batch_id="the batch").repeated}
+
+
+def every_pin(root: Path) -> dict[str, Any]:
+    """Ten pins as one commit: five are new, and unmute; the others have other terms from now on."""
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        wanted = [w for table in every.TWINS for w in every.wanted(table, severity="warning")]
+        return {"repeated": not ws.pin_all(wanted).pinned}
+
+
+def every_mute(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        before = ws.version
+        every.mute(ws)
+        return {"repeated": ws.version == before}
+
+
+def every_merge(root: Path) -> dict[str, Any]:
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        before = ws.version
+        return {"repeated": ws.merge(every.COUNTED) == before}
+
+
+def every_drop(root: Path) -> dict[str, Any]:
+    """The table that others refer to: what is muted of that goes with it."""
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        repeated = every.SORTS not in ws.tables()
+        if not repeated:
+            ws.drop(every.SORTS)
+        return {"repeated": repeated}
+
+
+def every_follow(root: Path) -> dict[str, Any]:
+    """A batch on top, so that what each kind keeps is used, not only named."""
+    with holdfast.open(root, engine="inline", create=False) as ws:
+        every.apply(ws, every.NEXT, *every.TWINS, batch_id="next")
+    return kit.snapshot(root)
+
+
 def recover(root: Path, operation: str) -> dict[str, Any]:
     """What a killed operation has left; the operation again; tidying; a batch on top."""
     found = kit.snapshot(root) if (root / format.MARKER).exists() else None
@@ -391,8 +466,14 @@ def recover(root: Path, operation: str) -> dict[str, Any]:
 def follow_up(root: Path, operation: str) -> dict[str, Any]:
     if operation == "drop":
         return kit.snapshot(root)
+    follows = {"shop": shop_follow, "twins": twins_follow, "every": every_follow}
+    return follows.get(family_of(operation), follow)(root)
+
+
+def family_of(operation: str) -> str:
+    """Whose tables an operation is about; "" for the people of `kit`."""
     family = operation.split("_")[0]
-    return {"shop": shop_follow, "twins": twins_follow}.get(family, follow)(root)
+    return family if family in ("shop", "twins", "every") else ""
 
 
 OPERATIONS: dict[str, Callable[[Path], dict[str, Any]]] = {
@@ -427,6 +508,16 @@ OPERATIONS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "twins_merge": twins_merge,
     "twins_drop": twins_drop,
     "twins_follow": twins_follow,
+    "every_build": every_build,
+    "every_track": every_track,
+    "every_apply": every_apply,
+    "every_upsert": every_upsert,
+    "every_snapshot": every_snapshot,
+    "every_pin": every_pin,
+    "every_mute": every_mute,
+    "every_merge": every_merge,
+    "every_drop": every_drop,
+    "every_follow": every_follow,
     "snapshot": kit.snapshot,
 }
 
@@ -473,37 +564,65 @@ class FakeLedger:
         return self.version
 
 
-def warm_up() -> None:
-    """Load and compile all that the operations use, but for delta-rs."""
+@cache
+def warm_up(family: str) -> None:
+    """Load and compile all that the operations of a family use, but for delta-rs."""
     with tempfile.TemporaryDirectory(prefix="holdfast-warm-") as folder:
         ws = _on_a_fake_ledger(Path(folder))
-        track(Path(folder), ws)
-        for batch in (*kit.HISTORY, kit.BATCH, kit.NEXT):
-            kit.apply(ws, batch)
-        ws.keys.non_uniques("people")
-        ws.keys.duplicates(ws.writer.tables.state("people"), [2])
-        kit.rows_of(ws, "people")
-        ws.merge("people")
-    with tempfile.TemporaryDirectory(prefix="holdfast-warm-") as folder:
-        ws = _on_a_fake_ledger(Path(folder))
-        shop.track(ws)
-        ws.track("visits", shop.table_of("visits", shop.START["visits"]), kinds=("ind",), append_only=True)
-        for changes in (*shop.HISTORY, shop.BOTH, shop.NEXT):
-            shop.apply(ws, changes)
-        ws.merge("orders")
-        kit.inclusions_of(ws, {table: kit.rows_of(ws, table) for table in ws.tables()})
-        ws.drop("parts")
-    with tempfile.TemporaryDirectory(prefix="holdfast-warm-") as folder:
-        ws = _on_a_fake_ledger(Path(folder))
-        for table in twins.TABLES:
-            twins.track(ws, table)
-        for batch in (*kit.HISTORY, kit.BATCH, kit.NEXT):
-            twins.apply(ws, batch)
-        for table in twins.TABLES:
-            kit.fds_of(ws, table, kit.rows_of(ws, table))
-        names = ws.schema(twins.COUNTED).names
-        ws.fds.explain(twins.COUNTED, [names[3]], names[2])
-        ws.merge(twins.COUNTED)
+        WARM_UPS[family](ws)
+
+
+def _warm_up_people(ws: Workspace) -> None:
+    track(Path(ws.root), ws)
+    for batch in (*kit.HISTORY, kit.BATCH, kit.NEXT):
+        kit.apply(ws, batch)
+    ws.keys.non_uniques("people")
+    ws.keys.duplicates(ws.writer.tables.state("people"), [2])
+    kit.rows_of(ws, "people")
+    ws.merge("people")
+
+
+def _warm_up_shop(ws: Workspace) -> None:
+    shop.track(ws)
+    ws.track("visits", shop.table_of("visits", shop.START["visits"]), kinds=("ind",), append_only=True)
+    for changes in (*shop.HISTORY, shop.BOTH, shop.NEXT):
+        shop.apply(ws, changes)
+    ws.merge("orders")
+    kit.inclusions_of(ws, {table: kit.rows_of(ws, table) for table in ws.tables()})
+    ws.drop("parts")
+
+
+def _warm_up_twins(ws: Workspace) -> None:
+    for table in twins.TABLES:
+        twins.track(ws, table)
+    for batch in (*kit.HISTORY, kit.BATCH, kit.NEXT):
+        twins.apply(ws, batch)
+    for table in twins.TABLES:
+        kit.fds_of(ws, table, kit.rows_of(ws, table))
+    names = ws.schema(twins.COUNTED).names
+    ws.fds.explain(twins.COUNTED, [names[3]], names[2])
+    ws.merge(twins.COUNTED)
+
+
+def _warm_up_every(ws: Workspace) -> None:
+    every.fill(ws)
+    every.apply(ws, every.BATCH, every.COUNTED)
+    ws.apply(every.WITNESSED, upserts=every.table_of(every.UPSERTS))
+    ws.apply(every.WITNESSED, snapshot=every.table_of(every.SNAPSHOT))
+    every.apply(ws, every.NEXT, *every.TWINS)
+    ws.dependencies(max_error=0.1)
+    ws.dependencies(at=every.BUILT)
+    kit.inclusions_of(ws, {table: kit.rows_of(ws, table) for table in ws.tables()})
+    ws.merge(every.COUNTED)
+    ws.drop(every.SORTS)
+
+
+WARM_UPS: dict[str, Callable[[Workspace], None]] = {
+    "": _warm_up_people,
+    "shop": _warm_up_shop,
+    "twins": _warm_up_twins,
+    "every": _warm_up_every,
+}
 
 
 def _on_a_fake_ledger(root: Path) -> Workspace:
@@ -570,10 +689,11 @@ def serve(request: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     warnings.simplefilter("error")
-    warm_up()
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
-        print(json.dumps(serve(json.loads(line))), flush=True)
+        request = json.loads(line)
+        warm_up(family_of(request["operation"]))
+        print(json.dumps(serve(request)), flush=True)
 
 
 if __name__ == "__main__":

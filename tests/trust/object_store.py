@@ -32,7 +32,18 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Any
 
-START_S = 120
+START_S = 300
+# A port that was free a moment ago may be another program's now.
+ATTEMPTS = 5
+MOTO = """
+import threading
+from moto.server import ThreadedMotoServer
+
+server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+server.start()
+print(server.get_host_and_port()[1], flush=True)
+threading.Event().wait()
+"""
 
 
 @dataclass(frozen=True)
@@ -176,17 +187,27 @@ def why_no_azure() -> str | None:
     return None
 
 
-def served() -> contextlib.AbstractContextManager[Store]:
+@contextlib.contextmanager
+def served() -> Iterator[Store]:
     """An S3 server that ends with the block."""
-    return _served(lambda port: [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", port], Store)
+    with _ending([sys.executable, "-c", MOTO], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        port = process.stdout.readline().decode().strip()
+        assert port, "moto did not start"
+        yield Store(f"http://127.0.0.1:{port}")
 
 
-def served_azure() -> contextlib.AbstractContextManager[Store]:
+@contextlib.contextmanager
+def served_azure() -> Iterator[Store]:
     """An Azure server that ends with the block; it keeps everything in memory."""
     quiet = ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
-    return _served(
-        lambda port: [azurite() or "", "--blobHost", "127.0.0.1", "--blobPort", port, *quiet], AzureStore
-    )
+    program = azurite() or ""
+    with contextlib.ExitStack() as stack:
+        port = listening(
+            stack,
+            lambda port: _ending([program, "--blobHost", "127.0.0.1", "--blobPort", str(port), *quiet]),
+        )
+        yield AzureStore(f"http://127.0.0.1:{port}")
 
 
 @contextlib.contextmanager
@@ -199,34 +220,37 @@ def served_gcs() -> Iterator[Store]:
         yield GcsStore(address)
 
 
+Starting = contextlib.AbstractContextManager[subprocess.Popen[bytes]]
+
+
 @contextlib.contextmanager
-def _served(command_at: Callable[[str], list[str]], kind: type[Store]) -> Iterator[Store]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = command_at(str(port))
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        deadline = time.monotonic() + START_S
-        while True:
-            try:
-                with socket.create_connection(("127.0.0.1", port), 1):
-                    break
-            except OSError:
-                if process.poll() is not None or time.monotonic() > deadline:
-                    raise AssertionError(f"{command[0]} did not start") from None
-                time.sleep(0.05)
-        yield kind(f"http://127.0.0.1:{port}")
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+def _ending(command: list[str], stdout: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
+    """A process, with all that it has started: none outlives the block."""
+    nowhere = subprocess.DEVNULL
+    with subprocess.Popen(
+        command, stdin=nowhere, stdout=stdout, stderr=nowhere, start_new_session=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def listening(stack: contextlib.ExitStack, starting: Callable[[int], Starting]) -> int:
+    """The port on which a process listens that is told it; it ends with the stack."""
+    deadline = time.monotonic() + START_S
+    for _ in range(ATTEMPTS):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port: int = free.getsockname()[1]
+        process = stack.enter_context(starting(port))
+        while process.poll() is None:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                return port
+            assert time.monotonic() < deadline, f"{process.args!r:.200} does not listen"
+            time.sleep(0.05)
+    raise AssertionError(f"{process.args!r:.200} did not start")
 
 
 # --- What can go wrong between a client and a store ---------------------------------------------------------

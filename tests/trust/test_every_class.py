@@ -3,12 +3,15 @@
 - what is maintained equals what is found from scratch, after every batch and after a restart;
 - a check foretells what the batch does, and does nothing;
 - the log adds up: what held, with what appeared and without what left, is what holds;
-- every file that a class names is checked by `verify`, and a step that fails leaves all as it was.
+- whatever happens to a file that it needs, `verify` names it, and nobody gets a wrong answer;
+- a step that fails leaves all as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ from holdfast import kind as contract
 from holdfast.core.rows.writer import Writer
 from holdfast.core.store import litter
 from holdfast.errors import DamagedFileError
+from trust.damages import DAMAGES
 
 contract.forget(constant_columns.ENTRY.kind)  # it is there in these tests only
 NAMES = ("a", "b", "c")
@@ -55,9 +59,9 @@ def holding(ws: holdfast.Workspace, kind: str, at: int | None = None) -> set[str
     return {str(d) if kind != "constant" else d.name for d in ws.dependencies(kind, at=at)}
 
 
-def tracked(root: Path, kind: str, rows: list[Row]) -> holdfast.Workspace:
+def tracked(root: Path, kind: str, rows: list[Row], **more: Any) -> holdfast.Workspace:
     ws = holdfast.open(root, engine="inline")
-    ws.track("t", table(rows), kinds=(kind,), **OPTIONS.get(kind, {}))
+    ws.track("t", table(rows), kinds=(kind,), **OPTIONS.get(kind, {}), **more)
     return ws
 
 
@@ -72,13 +76,13 @@ def test_batches(tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.D
         gone = data.draw(st.lists(st.sampled_from(range(len(rows))), unique=True)) if rows else []
         batch = {"inserts": data.draw(st.one_of(st.just([]), rows_of)), "deletes": [rows[g] for g in gone]}
         rows = [row for j, row in enumerate(rows) if j not in gone] + batch["inserts"]
-        parts = {part: table(given) for part, given in batch.items() if given}
-        if not parts:
+        given = parts({part: some for part, some in batch.items() if some})
+        if not given:
             continue
         before = holding(ws, kind)
-        foretold = ws.check("t", **parts)
+        foretold = ws.check("t", **given)
         assert holding(ws, kind) == before
-        change = ws.apply("t", **parts)
+        change = ws.apply("t", **given)
         assert [c.to_dict() for c in foretold.changes] == [c.to_dict() for c in change.changes]
         after = holding(ws, kind)
         with tracked(folder / f"anew-{i}", kind, rows) as anew:
@@ -96,21 +100,103 @@ def test_batches(tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.D
     ws.close()
 
 
+# -- damage ------------------------------------------------------------------------------------------------
+
+MAX_ERROR = 0.2
+HISTORY: list[dict[str, list[Row]]] = [
+    {"inserts": [(4, 4, 2), (5, 5, 2)]},
+    {"inserts": [(6, 7, 2)], "deletes": [(2, 2, 2)]},
+]
+BATCH: dict[str, list[Row]] = {"inserts": [(1, 8, 3), (9, 9, None)], "deletes": [(4, 4, 2)]}
+
+
+def parts(batch: dict[str, list[Row]]) -> dict[str, pa.Table]:
+    return {part: table(rows) for part, rows in batch.items()}
+
+
+def listed(ws: holdfast.Workspace, kind: str, at: int | None = None) -> list[Any]:
+    return [d.to_dict() for d in ws.dependencies(kind, at=at, max_error=0.0 if at else MAX_ERROR)]
+
+
+def applied(ws: holdfast.Workspace, kind: str) -> tuple[list[Any], list[Any]]:
+    """What a batch changes, and what holds after it."""
+    return [c.to_dict() for c in ws.apply("t", **parts(BATCH)).changes], listed(ws, kind)
+
+
+# Each is asked of a workspace that nobody has looked at yet; the batch last.
+QUESTIONS: dict[str, Callable[[holdfast.Workspace, str], Any]] = {
+    "verify": lambda ws, kind: ws.verify(),
+    "list": listed,
+    "list of the past": lambda ws, kind: listed(ws, kind, at=2),
+    "batch": applied,
+}
+
+
+def asked(root: Path, kind: str) -> dict[str, Any]:
+    """The answer to every question, or the error; anything but a damaged file comes through."""
+    answers: dict[str, Any] = {}
+    for name, question in QUESTIONS.items():
+        with holdfast.open(root, engine="inline", create=False) as ws:
+            try:
+                answers[name] = question(ws, kind)
+            except DamagedFileError as error:
+                answers[name] = error
+    return answers
+
+
+Sound = tuple[Path, list[str], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Sound]:
+    """Of a kind: a workspace that nobody has damaged, the files that it needs, what it answers."""
+
+    @cache
+    def of(kind: str) -> Sound:
+        folder = tmp_path_factory.mktemp("sound")
+        more = {"max_error": MAX_ERROR} if "max_error" in contract.entries()[kind].takes else {}
+        with tracked(folder / "w", kind, [(1, 1, 2), (2, 2, 2), (3, 3, 2)], **more) as ws:
+            for batch in HISTORY:
+                ws.apply("t", **parts(batch))
+            states = [(commit.table, commit.state) for commit in ws.ledger.states()]
+        newest = litter.named_files(list(dict(states).values()))
+        covers = (ref for _, state in states for ref in litter.named_files(state) if litter.is_cover(ref))
+        names = sorted({ref.name for ref in (*newest, *covers)})
+        shutil.copytree(folder / "w", folder / "asked")
+        return folder / "w", names, asked(folder / "asked", kind)
+
+    return of
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("kind", KINDS)
-def test_files_that_it_names(tmp_path: Path, kind: str) -> None:
-    with tracked(tmp_path / "w", kind, [(1, 1, 2), (2, 2, 2), (3, 3, 2)]) as ws:
-        entry = contract.entries()[kind]
-        fields = ws._committer.among(kind, None)[0] if entry.across else ws.writer.tables.state("t").kept
-        files = list(litter.named_files(dict(fields or {})))
-        assert files
-        for ref in files:
-            path = ws.root / ref.name
-            content = path.read_bytes()
-            path.write_bytes(content[:-1])
-            with pytest.raises(DamagedFileError, match=path.name):
-                ws.verify()
-            path.write_bytes(content)
-        assert ws.verify() > 0
+def test_damage(
+    tmp_path: Path, sound: Callable[[str], Sound], kind: str, damage: Callable[[Path, Path], None]
+) -> None:
+    """Of every file: `verify` names it, and whoever needs it has the right answer or is told of it."""
+    whole, names, truth = sound(kind)
+    for i, name in enumerate(names):
+        root = tmp_path / str(i)
+        shutil.copytree(whole, root)
+        damage(root / name, alike(root / name))
+        answers = asked(root, kind)
+        assert isinstance(answers["verify"], DamagedFileError), f"verify does not see {name}"
+        for question, answer in answers.items():
+            if isinstance(answer, DamagedFileError):
+                assert Path(name).name in str(answer), f"{question}: {answer}"
+            else:
+                assert answer == truth[question], f"{question}: a wrong answer without {name}"
+        shutil.rmtree(root)
+
+
+def alike(path: Path) -> Path:
+    """A file with another content, if there is one of the same kind, and of the same length."""
+    content, stem = path.read_bytes(), path.name.split("-")[0]
+    others = [other for other in path.parent.iterdir() if other.read_bytes() != content]
+    return min(others, key=lambda p: (p.name.split("-")[0] != stem, p.stat().st_size != len(content), p))
+
+
+# -- other failures ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)

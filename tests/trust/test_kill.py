@@ -1,4 +1,4 @@
-"""SIGKILL at every write step of track, apply, merge, pin, drop and tidy: whole before, or whole after.
+"""SIGKILL at every write step of track, apply, merge, pin, mute, drop and tidy: whole before, or whole after.
 
 `kill_server.py` runs an operation in a child of its own and kills it at the n-th write step: before the
 write, when half of it is on the disk, or right after it. n counts up until an operation survives. After
@@ -6,7 +6,8 @@ every kill another process opens the workspace and reads all of it (rows from th
 history) and holds its dependencies against the oracle; then the same operation runs again and must end
 where an undisturbed one ends. Operations of the `shop` have several tables, whose rows, keys and
 inclusions must be of one version, together with the generator that they share. Those of the `twins` have two
-tables with functional dependencies, of both kinds of evidence.
+tables with functional dependencies, of both kinds of evidence; those of `every` have tables that are tracked
+for every kind of the registry, of which each must be as it was before, or as it is after.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from typing import Any
 
 import pytest
 
+from holdfast import kind as contract
+
 SERVER = Path(__file__).parent / "kill_server.py"
-# Those that start from nothing; the others from the history of `kit`, of `shop` or of `twins`.
-FROM_NOTHING = ("track", "shop_track", "twins_track")
+# Those that start from nothing; the others from the history of `kit`, `shop`, `twins` or `every`.
+FROM_NOTHING = ("track", "shop_track", "twins_track", "every_track")
 FAST = ("track", "apply_merging", "merge", "shop_drop")
 OF_THE_SHOP = (
     "shop_apply_all",
@@ -45,7 +48,18 @@ OF_THE_TWINS = (
     "twins_merge",
     "twins_drop",
 )
-ALL = (*FAST, *OF_THE_SHOP, *OF_THE_TWINS, "apply", "apply_housekeeping", "apply_tidying", "pin", "drop")
+OF_EVERY_KIND = (
+    "every_track",
+    "every_apply",
+    "every_upsert",
+    "every_snapshot",
+    "every_pin",
+    "every_mute",
+    "every_merge",
+    "every_drop",
+)
+OTHERS = ("apply", "apply_housekeeping", "apply_tidying", "pin", "drop")
+ALL = (*FAST, *OF_THE_SHOP, *OF_THE_TWINS, *OF_EVERY_KIND, *OTHERS)
 MOMENTS = ("before", "half", "after")
 RANDOM_KILLS = 40  # of each operation, in the slow tests
 
@@ -105,7 +119,7 @@ class Scene:
         self.base = folder / "base"
         self.before: dict[str, Any] | None = None
         self.n_killed = 0
-        family = f"{operation.split('_')[0]}_" if operation.startswith(("shop_", "twins_")) else ""
+        family = f"{operation.split('_')[0]}_" if operation.startswith(("shop_", "twins_", "every_")) else ""
         if operation not in FROM_NOTHING:
             server.run(f"{family}build", self.base)
             self.before = server.run("snapshot", self.base)
@@ -138,15 +152,17 @@ class Scene:
         shutil.rmtree(root)
         return "after" if committed else "before"
 
-    def kill_at_every_step(self, moments: tuple[str, ...]) -> dict[str, set[str]]:
-        """Kill at every step; the write steps seen, with the states they left."""
+    def kill_at_every_step(
+        self, moments: tuple[str, ...], first: int = 0, every: int = 1
+    ) -> dict[str, set[str]]:
+        """Kill at every step, or at some; the write steps seen, with the states they left."""
         seen: dict[str, set[str]] = {}
         for moment in moments:
-            for step in range(1000):
+            for step in range(first, 1000, every):
                 root = self.copy(f"{moment}-{step}")
                 answer = self.server.ask(self.operation, root, step=step, moment=moment)
                 if not answer["killed"]:
-                    assert answer["steps"] == step
+                    assert answer["steps"] in range(step + 1 - every, step + 1)
                     break
                 self.n_killed += 1
                 where = f"{self.operation} killed {moment} step {step} ({answer['point']})"
@@ -160,6 +176,16 @@ class Scene:
 def test_killed_in_the_middle_of_every_write(server: Server, tmp_path: Path, operation: str) -> None:
     seen = Scene(server, tmp_path, operation).kill_at_every_step(("half",))
     _judge(operation, seen)
+
+
+@pytest.mark.parametrize(("operation", "every"), [("every_apply", 9), ("every_pin", 3), ("every_mute", 2)])
+def test_killed_where_every_kind_is_kept(server: Server, tmp_path: Path, operation: str, every: int) -> None:
+    """Some steps of them; the slow tests take all."""
+    scene = Scene(server, tmp_path, operation)
+    kinds = {k for table in scene.after["tables"].values() for k in table["holding"]}
+    assert kinds == {*contract.kinds(), "constant"}
+    seen = scene.kill_at_every_step(("half",), first=1, every=every)
+    assert "before" in set().union(*seen.values())
 
 
 @pytest.mark.slow
@@ -199,6 +225,14 @@ def _judge(operation: str, seen: dict[str, set[str]]) -> None:
         "twins_apply_tidying": {"seal", "create_write_transaction", "remove_file"},
         "twins_merge": {"seal", "create_write_transaction", "rmtree"},
         "twins_drop": {"seal", "create_write_transaction", "sync_file"},
+        "every_track": {"create_marker", "link", "create", "seal", "sync_file", "rmtree"},
+        "every_apply": {"seal", "create_write_transaction", "sync_file", "rmtree"},
+        "every_upsert": {"seal", "create_write_transaction", "sync_file", "rmtree"},
+        "every_snapshot": {"seal", "create_write_transaction", "sync_file", "rmtree"},
+        "every_pin": {"seal", "create_write_transaction", "sync_file", "rmtree"},
+        "every_mute": {"seal", "create_write_transaction", "sync_file"},
+        "every_merge": {"seal", "create_write_transaction", "rmtree"},
+        "every_drop": {"seal", "create_write_transaction", "rmtree"},
     }
     assert set(seen) >= expected[operation]
     assert "before" in seen["seal"]

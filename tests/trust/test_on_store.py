@@ -5,6 +5,7 @@ On S3, and on Azure where there is a server of that kind; some of it as Google's
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -14,8 +15,11 @@ import sys
 import threading
 import uuid
 import zipfile
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pyarrow as pa
@@ -28,11 +32,13 @@ import holdfast
 from holdfast.core.store import bucket as buckets
 from holdfast.core.store.bucket import Bucket, bucket_of
 from holdfast.errors import DamagedFileError, HoldfastError, WorkspaceError
-from trust import story
+from trust import store_operations, story
 from trust.object_store import Faults, Request, Store, served_azure, served_gcs, through, why_no_azure
+from trust.store_operations import OPERATIONS, ROUNDS, facts, rows
 
 pytestmark = pytest.mark.xdist_group("store")
 TESTS = Path(__file__).resolve().parents[1]
+WAIT_S = 900.0  # for a process that only takes so long where the machine has stopped
 
 
 @pytest.fixture(scope="module", params=["s3", "azure"])
@@ -163,10 +169,6 @@ def test_a_source_on_a_store_is_read_as_one_in_a_folder(
         assert ws.n_rows("there") == 0
 
 
-def rows(start: int, n: int) -> pa.Table:
-    return pa.table({"id": list(range(start, start + n)), "n": [i % 3 for i in range(start, start + n)]})
-
-
 def test_a_store_that_goes_away_is_one_clear_error(url: str, store: Store) -> None:
     broken = threading.Event()
     faults = Faults(lambda request: "busy" if broken.is_set() else None)
@@ -226,119 +228,147 @@ def test_damage_is_found(url: str, store: Store) -> None:
         assert ws.verify() > len(files)
 
 
-RACER = """
-import sys
-import pyarrow as pa
-import holdfast
-from holdfast.errors import ConflictError
-
-url, name, n = sys.argv[1], sys.argv[2], int(sys.argv[3])
-won = 0
-with holdfast.open(url, engine="inline") as ws:
-    while won < n:
-        start = int(name) * 1000 + won * 10
-        try:
-            ws.apply("t", inserts=pa.table({"id": list(range(start, start + 10)), "n": [0] * 10}))
-            won += 1
-        except ConflictError:
-            pass
-"""
-
-
-def launched(script: str, *arguments: str, store: Store, address: str, cache: Path) -> subprocess.Popen[str]:
+@contextlib.contextmanager
+def launched(
+    operation: str, url: str, name: str, folder: Path, *, store: Store, address: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A process that does an operation; its cache is in the folder, too. It does not outlive the test."""
     environment = {
         **os.environ,
         **store.environment_at(address),
-        "HOLDFAST_CACHE": str(cache),
+        "HOLDFAST_CACHE": str(folder / f"cache-{operation}-{name}"),
         "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]),
     }
-    command = [sys.executable, "-c", script, *arguments]
-    return subprocess.Popen(
-        command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    command = [sys.executable, store_operations.__file__, operation, url, name, str(folder)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment, text=True, stdout=pipe, stderr=pipe) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    return tmp_path / "lake"
+
+
+@pytest.fixture
+def built(url: str, store: Store, lake: Path) -> str:
+    """A workspace with two tables, one of which refers to the other, and a lake."""
+    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
+        store_operations.build(ws, lake)
+    return url
+
+
+def raced(names: Sequence[str], url: str, store: Store, folder: Path) -> None:
+    """Processes that do what their names say, all at once."""
+    with contextlib.ExitStack() as stack:
+        started = [launched("race", url, n, folder, store=store, address=store.address) for n in names]
+        for racer in [stack.enter_context(one) for one in started]:
+            _, errors = racer.communicate(timeout=WAIT_S)
+            assert racer.returncode == 0, errors
 
 
 @every_store
-def test_two_drivers_race_for_one_table(url: str, store: Store, tmp_path: Path) -> None:
+def test_two_drivers_race_for_one_table(url: str, store: Store, lake: Path) -> None:
     with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
         ws.track("t", rows(0, 10), kinds=("ucc", "fd"))
-        racers = [
-            launched(RACER, url, name, "6", store=store, address=store.address, cache=tmp_path / name)
-            for name in ("1", "2")
-        ]
-        for racer in racers:
-            _, errors = racer.communicate(timeout=300)
-            assert racer.returncode == 0, errors
-        assert (ws.version, ws.n_rows("t")) == (13, 130)
+        raced(("one", "two"), url, store, lake)
+        assert (ws.version, ws.n_rows("t")) == (1 + 2 * ROUNDS, 10 + 20 * ROUNDS)
         assert [str(d) for d in ws.dependencies("ucc")] == ["t[id]"]
         assert ws.verify() > 0
 
 
-BATCH = """
-import sys
-import holdfast
-from trust.test_on_store import rows
-
-with holdfast.open(sys.argv[1], engine="inline") as ws:
-    ws.apply("t", inserts=rows(100, 7), batch_id=sys.argv[2])
-"""
-
-
-def killed_at(
-    due: Callable[[Request], bool], batch: str, after: bool, url: str, store: Store, cache: Path
-) -> int | None:
-    """Apply a batch in a process that dies at a request, before or after the store sees it.
-
-    All of the batch is there then, or nothing; and running it again does what is left to do. How many rows
-    there were; None if the process did not live to be killed.
-    """
-    writers: list[subprocess.Popen[str]] = []
-
-    def strike(request: Request) -> str | None:
-        if not due(request):
-            return None
-        writers[0].send_signal(signal.SIGKILL)
-        writers[0].wait()
-        return "busy"  # the store is not asked
-
-    faults = Faults(on_answer=strike) if after else Faults(choose=strike)
-    with through(store, faults) as address:
-        writers.append(launched(BATCH, url, batch, store=store, address=address, cache=cache))
-        _, errors = writers[0].communicate(timeout=300)
-    killed = writers[0].returncode == -signal.SIGKILL
-    assert killed or writers[0].returncode == 0, errors
-    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
-        found = ws.n_rows("t")
-        assert found in (10, 17)
-        ws.verify()
-        ws.apply("t", inserts=rows(100, 7), batch_id=batch)
-        assert ws.n_rows("t") == 17
-        assert {str(d) for d in ws.dependencies("ucc")} == {"t[id]"}
-        ws.apply("t", deletes=rows(100, 7))
-        ws.verify()
-    return found if killed else None
+def test_drivers_race_by_all_that_they_do(built: str, store: Store, lake: Path) -> None:
+    """By batches to one table and to two, by merging, by tables that come and go."""
+    raced(("one", "merge", "drop", "all"), built, store, lake)
+    with holdfast.open(built, engine="inline", storage_options=store.options) as ws:
+        assert {table: ws.n_rows(table) for table in ws.tables()} == {
+            "t": 10 + 20 * ROUNDS,
+            "u": 5 + 10 * ROUNDS,
+        }
+        assert [str(d) for d in ws.dependencies("ucc")] == ["t[id]", "u[id]"]
+        assert "u[id] in t[id]" in map(str, ws.dependencies("ind"))
+        actions = Counter(entry.action for entry in ws.log())
+        assert [entry.version for entry in ws.log()] == list(range(1, ws.version + 1))
+        assert (actions["apply"], actions["drop"]) == (2 + 2 * ROUNDS, ROUNDS)
+        assert ws.verify() > 0
 
 
-@pytest.fixture
-def tracked(url: str, store: Store) -> str:
-    """A workspace with ten rows of a table."""
-    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
-        ws.track("t", rows(0, 10), kinds=("ucc", "fd", "ind"))
-    return url
+@dataclass
+class Killing:
+    """A writer is killed at requests of an operation: all of it is there then, or nothing of it; and doing it
+    again does what is left to do."""
+
+    operation: str
+    after: bool  # the store has seen the request
+    url: str
+    store: Store
+    folder: Path
+    states: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        with self.opened() as ws:
+            self.states["after"] = self.done(ws, "calm")
+            self.states["before"] = self.undone(ws)
+        assert self.states["before"] != self.states["after"]
+
+    def opened(self) -> holdfast.Workspace:
+        return holdfast.open(self.url, engine="inline", storage_options=self.store.options)
+
+    def done(self, ws: holdfast.Workspace, name: str) -> dict[str, Any]:
+        OPERATIONS[self.operation].act(ws, name, self.folder)
+        return facts(ws)
+
+    def undone(self, ws: holdfast.Workspace) -> dict[str, Any]:
+        OPERATIONS[self.operation].undo(ws)
+        return facts(ws)
+
+    def at(self, due: Callable[[Request], bool], name: str) -> str | None:
+        """The state that a writer left that died at a request; None if it lived."""
+        writers: Queue[subprocess.Popen[str]] = Queue()
+
+        def strike(request: Request) -> str | None:
+            if not due(request):
+                return None
+            writer = writers.get()  # it may ask before this process knows it
+            writer.send_signal(signal.SIGKILL)
+            writer.wait()
+            writers.put(writer)
+            return "busy"  # the store is not asked
+
+        faults = Faults(on_answer=strike) if self.after else Faults(choose=strike)
+        with contextlib.ExitStack() as stack:
+            address = stack.enter_context(through(self.store, faults))
+            writing = launched(self.operation, self.url, name, self.folder, store=self.store, address=address)
+            writer = stack.enter_context(writing)
+            writers.put(writer)
+            _, errors = writer.communicate(timeout=WAIT_S)
+        killed = writer.returncode == -signal.SIGKILL
+        assert killed or writer.returncode == 0, errors
+        with self.opened() as ws:
+            left = next((state for state, is_so in self.states.items() if is_so == facts(ws)), None)
+            assert left is not None, f"something between before and after: {facts(ws)}"
+            ws.verify()
+            assert self.done(ws, name) == self.states["after"]
+            assert self.undone(ws) == self.states["before"]
+            ws.verify()
+        return left if killed else None
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_killed_at_a_put(tracked: str, store: Store, tmp_path: Path, after: bool) -> None:
+def test_killed_at_a_put(built: str, store: Store, lake: Path, after: bool) -> None:
     """Of a table's file, and of the log entry: that one alone turns before into after."""
-    found = []
+    killing, left = Killing("apply", after, built, store, lake), []
     for place in ("/tables/", "/_delta_log/"):
 
         def due(request: Request, place: str = place) -> bool:
             return request.method == "PUT" and place in request.path
 
-        found.append(killed_at(due, place, after, tracked, store, tmp_path / "writer"))
-    assert found == [10, 17 if after else 10]
-    with holdfast.open(tracked, engine="inline", storage_options=store.options) as ws:
+        left.append(killing.at(due, place.strip("/")))
+    assert left == ["before", "after" if after else "before"]
+    with holdfast.open(built, engine="inline", storage_options=store.options) as ws:
         ws.tidy(grace_s=0)
         ws.verify()
 
@@ -346,15 +376,29 @@ def test_killed_at_a_put(tracked: str, store: Store, tmp_path: Path, after: bool
 @pytest.mark.slow
 @pytest.mark.parametrize("store", ["s3"], indirect=True)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_killed_at_every_request(tracked: str, store: Store, tmp_path: Path, after: bool) -> None:
-    for n in range(3, 1000):
+@pytest.mark.parametrize("operation", list(OPERATIONS))
+def test_killed_at_every_request(
+    built: str,
+    store: Store,
+    lake: Path,
+    operation: str,
+    after: bool,
+    record_property: Callable[[str, object], None],
+) -> None:
+    """Of a batch; of what else there is at every third one."""
+    killing, left = Killing(operation, after, built, store, lake), Counter[str]()
+    for n in range(3, 1000, 1 if operation == "apply" else 3):
 
         def due(request: Request, n: int = n) -> bool:
             return request.number == n
 
-        if killed_at(due, f"{n}-{after}", after, tracked, store, tmp_path / "writer") is None:
+        state = killing.at(due, f"{n}-{after}")
+        if state is None:
             break
-    assert 10 < n < 999
-    with holdfast.open(tracked, engine="inline", storage_options=store.options) as ws:
-        assert ws.tidy(grace_s=0) > 0  # what the dead have left
+        left[state] += 1
+    assert n < 999
+    assert left["before"]
+    record_property("kills", left.total())
+    with holdfast.open(built, engine="inline", storage_options=store.options) as ws:
+        assert ws.tidy(grace_s=0) > 0 or operation in ("pin", "mute")  # what the dead have left
         ws.verify()

@@ -96,7 +96,7 @@ def test_no_update_is_lost(run: Run, tmp_path: Path) -> None:
     assert found["tables"]["people"]["keys"] == kit.minimal_keys(rows)
     assert found["version"] == last
     assert reader["seen"][-1] == last
-    assert reader["n_looks"] >= len(reader["seen"]) >= 2
+    assert reader["n_looks"] >= len(reader["seen"])  # who starts late sees the last version only
 
 
 def test_one_wins_the_other_gets_a_conflict(run: Run, tmp_path: Path) -> None:

@@ -286,7 +286,8 @@ def serve(parts: Sequence[Part]) -> list[dict[str, Any]]:
 
 def main() -> None:
     warnings.simplefilter("error")
-    kill_server.warm_up()
+    for family in ("", "shop"):
+        kill_server.warm_up(family)
     gc.collect()
     gc.freeze()  # children need not look through what they have from here
     print(json.dumps("ready"), flush=True)

@@ -166,8 +166,9 @@ class ExplorerServer(ThreadingHTTPServer):
         self.files = page_files(folder)
         self.token, self.place = secrets.token_urlsafe(32), secrets.token_urlsafe(16)
         self.entered = threading.Event()
-        self._strangers: dict[Any, None] = {}  # sockets, the oldest first
-        self._strangers_lock = threading.Lock()
+        self._open: set[Any] = set()  # sockets
+        self._strangers: dict[Any, None] = {}  # those of them without the token, the oldest first
+        self._sockets_lock = threading.Lock()
         try:
             super().__init__((self.at.host, port), _Handler)
         except (OSError, OverflowError) as error:
@@ -195,8 +196,12 @@ class ExplorerServer(ThreadingHTTPServer):
         super().shutdown()
 
     def server_close(self) -> None:
+        """No connection outlives the server: a page sees at once that it is gone."""
         self.listeners.close()
         super().server_close()
+        with self._sockets_lock:
+            for request in self._open:
+                _hang_up(request)
 
     @property
     def port(self) -> int:
@@ -220,22 +225,24 @@ class ExplorerServer(ThreadingHTTPServer):
         return any(name == COOKIE and _same(value, self.token) for name, _, value in pairs)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        with self._strangers_lock:
+        with self._sockets_lock:
             while len(self._strangers) >= MOST_STRANGERS:
                 oldest = next(iter(self._strangers))
                 del self._strangers[oldest]
-                with contextlib.suppress(OSError):  # its own thread wakes up, and closes it
-                    oldest.shutdown(socket.SHUT_RDWR)
+                _hang_up(oldest)
             self._strangers[request] = None
+            self._open.add(request)
         super().process_request(request, client_address)
 
     def admit(self, request: Any) -> None:
         """The token came over this connection: it stays."""
-        with self._strangers_lock:
+        with self._sockets_lock:
             self._strangers.pop(request, None)
 
     def shutdown_request(self, request: Any) -> None:
         self.admit(request)
+        with self._sockets_lock:
+            self._open.discard(request)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -457,6 +464,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: a path has the token in it, and the terminal is the user's."""
+
+
+def _hang_up(connection: Any) -> None:
+    """The thread of a connection wakes up, and closes it."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _same(text: str, secret: str) -> bool:

@@ -22,6 +22,7 @@ class TableView {
     this.latest = new Latest();
     this.shown = null; // the name of the table, or its number in the lake
     this.linked = null; // what shows it if it is one of the lake
+    this.outdated = false; // there was a new version while it was on its way
     this.list = byId("tracked-list");
     this.sheet = byId("tracked-table");
     this.narrow = el("input", {
@@ -73,11 +74,16 @@ class TableView {
     linked.follow(route);
     if (!isNew) return;
     const isThere = await linked.load();
-    if (this.linked === linked) this.complete = isThere;
+    if (this.linked === linked && isThere) this.#completed();
+  }
+
+  #completed() {
+    this.complete = true;
+    if (this.outdated) this.refresh();
   }
 
   #stop() {
-    this.complete = false;
+    this.complete = this.outdated = false;
     this.latest.stop();
     this.dependencies?.stop();
     this.linked?.stop();
@@ -93,7 +99,8 @@ class TableView {
 
   /** There is a new version: the same things of it, in place. */
   async refresh() {
-    if (!this.complete) return;
+    this.outdated = !this.complete;
+    if (this.outdated) return;
     const { workspace } = await this.page.summary.catch(() => ({ workspace: null }));
     if (workspace === null) return;
     this.workspace = workspace;
@@ -190,7 +197,7 @@ class TableView {
     // What is below the list may come after it: the server answers one question at a time.
     await load(["graph"], (answer) => this.#groups(answer), "workspace/fds", { table: name });
     await load(["history"], ({ entries }) => this.#past(entries), "workspace/log", { table: name }, { exact: true });
-    if (!signal.aborted) this.complete = true;
+    if (!signal.aborted) this.#completed();
   }
 
   #table(answer) {
