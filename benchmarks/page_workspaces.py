@@ -8,6 +8,7 @@ version.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -30,6 +31,27 @@ def random_table(number: int, n_columns: int, n_rows: int, n_values: int) -> pa.
     columns = {"id": np.arange(first, first + n_rows), "parent": before + random.integers(0, n_rows, n_rows)}
     columns |= {f"c{i}": random.integers(0, n_values, n_rows) for i in range(n_columns - 2)}
     return pa.table(columns)
+
+
+def referring_tables(n: int, n_references: int) -> dict[str, pa.Table]:
+    """Tables of which four in five refer to the keys of others, the first ones more often."""
+    chance, n_rows = random.Random(7), 24
+    columns = {
+        f"table_{i:02}": {
+            f"table_{i:02}_id": [f"{i}-{j}" for j in range(n_rows)],
+            **{f"fact_{k}": [f"{i}/{k}/{j}" for j in range(n_rows)] for k in range(chance.randrange(5))},
+        }
+        for i in range(n)
+    }
+    n_referring = 82 * n // 100
+    pairs = {(i, chance.randrange(min(i, 12))) for i in range(1, n_referring)}
+    while len(pairs) < n_references:
+        i = chance.randrange(1, n_referring)
+        pairs.add((i, min(i - 1, int(chance.expovariate(1 / 15)))))
+    for child, parent in sorted(pairs):
+        ids = columns[f"table_{parent:02}"][f"table_{parent:02}_id"]
+        columns[f"table_{child:02}"][f"table_{parent:02}_id"] = chance.choices(ids, k=n_rows)
+    return {name: pa.table(table) for name, table in columns.items()}
 
 
 def tracked(path: Path, n_tables: int, **shape: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,14 @@ import pytest
 if TYPE_CHECKING:
     from app.browser import Tabs
     from holdfast.app.explorer import ExplorerServer
+
+
+@pytest.fixture(scope="session")
+def tour_place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace to look at; nobody changes it."""
+    from app.tour import tour
+
+    return tour(tmp_path_factory.mktemp("tour") / "shop.hold")
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pyarrow as pa
+from benchmarks.page_workspaces import referring_tables
 
 import holdfast
 from holdfast.core.words.dependency import Side
@@ -51,22 +51,7 @@ def shop(place: Path) -> holdfast.Workspace:
 
 
 def large(place: Path) -> holdfast.Workspace:
-    """A hundred tables, of which 82 have 200 references."""
-    chance, n_rows = random.Random(7), 24
-    columns = {
-        f"table_{i:02}": {
-            f"table_{i:02}_id": [f"{i}-{j}" for j in range(n_rows)],
-            **{f"fact_{k}": [f"{i}/{k}/{j}" for j in range(n_rows)] for k in range(chance.randrange(5))},
-        }
-        for i in range(100)
-    }
-    pairs: set[tuple[int, int]] = {(i, chance.randrange(min(i, 12))) for i in range(1, 82)}
-    while len(pairs) < 200:
-        i = chance.randrange(1, 82)
-        pairs.add((i, min(i - 1, int(chance.expovariate(1 / 15)))))
-    for child, parent in sorted(pairs):
-        ids = columns[f"table_{parent:02}"][f"table_{parent:02}_id"]
-        columns[f"table_{child:02}"][f"table_{parent:02}_id"] = chance.choices(ids, k=n_rows)
+    """A hundred tables, of which 82 have 200 references: those of the benchmark."""
     ws = holdfast.open(place, engine="inline")
-    ws.track_all({name: pa.table(table) for name, table in columns.items()}, kinds=("ucc", "ind"))
+    ws.track_all(referring_tables(100, 200), kinds=("ucc", "ind"))
     return ws

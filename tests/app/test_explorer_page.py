@@ -398,6 +398,13 @@ def test_the_view_moves_by_drag_wheel_keys_and_buttons(visit: Visit) -> None:
     assert apart() == pytest.approx(start, rel=1e-3)
 
 
+def test_the_list_of_components_marks_when_it_is_painted(visit: Visit) -> None:
+    """The graph beside it has a mark of its own, and may take longer."""
+    page = visit("#tab=lake")
+    until(page, "performance.getEntriesByName('holdfast-painted-lake').length === 1")
+    assert page.locator("#component-list a").count() > 0
+
+
 def test_ten_thousand_nodes_are_painted_and_move(visit: Visit) -> None:
     page = visit(f"#component={LARGE}")
     painted(page, 10_000)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import holdfast
+from app.axe import serious
 from app.browser import PAGE, expect, explored
 from holdfast.app.explorer import ExplorerServer
 
-axe = pytest.importorskip("axe_playwright_python")
-AXE = (files(axe) / "axe.min.js").read_text("utf-8")
-EXAMPLES = Path(holdfast.__file__).parent / "app" / "examples"
 pytestmark = PAGE
 
 # An address, and what is there when the view is.
@@ -58,24 +55,9 @@ COLOURS = """async (url) => {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExplorerServer]:
-    """The shop of the tour: something broke, something is pinned, and there is a lake beside it."""
-    folder = tmp_path_factory.mktemp("views")
-    with holdfast.open(folder / "shop.hold", engine="inline") as ws:
-        tables = {name: EXAMPLES / f"{name}.csv" for name in ("customers", "products")}
-        ws.track_all(tables, kinds=("ucc", "fd", "ind", "profile"))
-        ws.track(
-            "orders", EXAMPLES / "orders.csv", row_key=["order_id"], kinds=("ucc", "fd", "ind", "profile")
-        )
-        ws.track("parcels", EXAMPLES / "parcels.csv", kinds=("dc",))
-        ws.pin("orders", ["invoice"])
-        ws.pin("orders", ["customer_id"], referenced=holdfast.Side("customers", ("customer_id",)))
-        ws.pin_rule("quantity > 0", table="orders", reason="orders of nothing are mistakes", owner="ann")
-        for table, batch in (("orders", 1), ("orders", 4), ("orders", 6), ("parcels", 7)):
-            ws.apply(table, inserts=EXAMPLES / f"{batch}-inserts.csv", batch_id=f"batch-{batch}")
-        ws.link(EXAMPLES / "tables")
-        with explored(ws) as running:
-            yield running
+def server(tour_place: Path) -> Iterator[ExplorerServer]:
+    with holdfast.open(tour_place, engine="inline") as ws, explored(ws) as running:
+        yield running
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -88,16 +70,7 @@ def test_everybody_can_see_it(
     expect(page.locator(ready).first).to_be_visible()
     expect(page.locator(".spinner:visible")).to_have_count(0)
     assert page.evaluate(TOO_WIDE) == []
-    page.evaluate(AXE)
-    rules = {"resultTypes": ["violations"], "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
-    violations = page.evaluate("(rules) => axe.run(document, rules)", rules)["violations"]
-    serious = [
-        f"{v['id']}: {node['html'][:200]} {node.get('failureSummary', '')}"
-        for v in violations
-        if v["impact"] in ("serious", "critical")
-        for node in v["nodes"][:3]
-    ]
-    assert serious == []
+    assert serious(page) == []
     picture = base64.b64encode(page.screenshot()).decode()
     n_colours, largest_share = page.evaluate(COLOURS, f"data:image/png;base64,{picture}")
     assert n_colours > 30

@@ -22,7 +22,6 @@ from pathlib import Path
 from queue import Queue
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest

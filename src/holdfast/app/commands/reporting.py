@@ -15,14 +15,11 @@ def report(ctx: typer.Context, output: Output = None) -> None:
 
     It needs nothing else, and can be sent to people who do not have holdfast, or printed.
     """
-    from holdfast.app.commands.linking import model_of
-    from holdfast.app.notebook import table_records
-    from holdfast.app.report.document import document
+    from holdfast.app.document import document
 
     with opened(ctx) as ws:
-        model = model_of(ws)
-        text = document(ws, model, table_records(ws, model.version or None))
+        text = document(ws)
+        n_tables, version = len(ws.tables(ws.version or None)), ws.version
     with written_to(output) as file:
         file.write(text)
-    counts = f"{plural(len(model.tables), 'table')}, {plural(len(model.foreign_keys), 'foreign key')}"
-    print_written(output, counts, model.version)
+    print_written(output, plural(n_tables, "table"), version)

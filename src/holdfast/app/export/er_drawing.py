@@ -1,8 +1,8 @@
 """An entity-relationship diagram as boxes and ways: what is drawn, and where, whoever draws it.
 
-`er_svg` writes it as a picture; the page draws it from its JSON. Of a wide table the columns of keys and
-references are shown, and the first others; of a table without references fewer, where others have some. Lines
-end in crow's feet: `ENDS` has their shapes, as they are where a line leaves to the right.
+`er_svg` writes it as a picture, and the page draws it, both from its JSON. Of a wide table the columns of
+keys and references are shown, and the first others; of a table without references fewer, where others have
+some. Lines end in crow's feet: `ENDS` has their shapes, as they are where a line leaves to the right.
 """
 
 from __future__ import annotations

@@ -8,26 +8,18 @@ code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import pairwise
+from typing import Any
 
-from holdfast.app.export.er_drawing import (
-    ENDS,
-    HEAD,
-    RING,
-    RING_AT,
-    ROUND,
-    ROW,
-    DrawnReference,
-    DrawnTable,
-    drawing_of,
-)
+from holdfast.app.export.er_drawing import HEAD, ROUND, ROW, drawing_of
 from holdfast.app.export.er_layout import Point
 from holdfast.app.export.model import Model, header
 from holdfast.app.report.texts import safe
 from holdfast.errors import plural
 
+Fields = Mapping[str, Any]
 MARGIN = 16.0
 
 STYLE = """
@@ -47,21 +39,25 @@ STYLE = """
 
 def to_svg(model: Model, *, all_keys: bool = False) -> str:
     """The diagram of a model. Cost: that of `er_layout`."""
-    drawing = drawing_of(model, all_keys=all_keys)
-    width, height = drawing.width + 2 * MARGIN, drawing.height + 2 * MARGIN
+    return f"<!-- {header(model)} -->\n{svg_of(drawing_of(model, all_keys=all_keys).to_dict())}"
+
+
+def svg_of(drawing: Fields) -> str:
+    """The picture of a drawing in its JSON form. On a reference stands what is missing of it; else, where it
+    is known, which share of its parent's values are `used`."""
+    width, height = drawing["width"] + 2 * MARGIN, drawing["height"] + 2 * MARGIN
     parts = [
-        f"<!-- {header(model)} -->",
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="er" role="img" aria-label="{drawing.summary}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="er" role="img" aria-label="{drawing["summary"]}" '
         f'width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="{-MARGIN:.0f} {-MARGIN:.0f} {width:.0f} {height:.0f}">',
-        f"<title>{drawing.summary}</title>",
+        f"<title>{drawing['summary']}</title>",
         f"<style>{STYLE}</style>",
     ]
-    for reference in drawing.references:
-        parts += _reference(reference)
-    if drawing.apart is not None:
-        parts.append(_text(0, drawing.apart - 12, "Without references", "faint"))
-    for table in drawing.tables:
+    for reference in drawing["references"]:
+        parts += _reference(reference, drawing)
+    if drawing["apart"] is not None:
+        parts.append(_text(0, drawing["apart"] - 12, "Without references", "faint"))
+    for table in drawing["tables"]:
         parts += _table(table)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -72,46 +68,44 @@ def _text(x: float, y: float, text: str, css: str = "", anchor: str = "", whole:
     return f'<text x="{x:g}" y="{y:g}"{css}{anchor}>{title}{escape(safe(text))}</text>'
 
 
-def _table(drawn: DrawnTable) -> Iterator[str]:
-    (x, y), width = drawn.corner, drawn.box.width
-    name, n_rows = escape(safe(drawn.name), quote=True), drawn.table.n_rows
-    yield f'<g class="table" data-table="{name}" transform="translate({x:.1f} {y:.1f})">'
-    yield f'<rect width="{width:g}" height="{drawn.box.height:g}" rx="4"/>'
+def _table(table: Fields) -> Iterator[str]:
+    width, room, n_rows = table["width"], table["room"], table["n_rows"]
+    name = escape(safe(table["name"]), quote=True)
+    yield f'<g class="table" data-table="{name}" transform="translate({table["x"]:.1f} {table["y"]:.1f})">'
+    yield f'<rect width="{width:g}" height="{table["height"]:g}" rx="4"/>'
     yield f'<rect class="head" width="{width:g}" height="{HEAD:g}" rx="4"/>'
-    yield _text(8, 17, drawn.title, "name", whole=drawn.name)
+    yield _text(8, 17, table["title"], "name", whole=table["name"])
     yield _text(width - 8, 17, f"{n_rows:,}", "faint", "end", plural(n_rows, "row"))
-    for i, column in enumerate(drawn.columns):
+    for i, column in enumerate(table["columns"]):
         line = HEAD + ROW * i + 14
-        if column.marks:
-            yield _text(7, line, " ".join(column.marks), "faint")
-        yield _text(drawn.room, line, column.text, whole=column.name)
-        yield _text(width - 8, line, column.type, "faint", "end")
-    if drawn.remark:
-        yield _text(drawn.room, HEAD + ROW * len(drawn.columns) + 14, drawn.remark, "faint")
+        if column["marks"]:
+            yield _text(7, line, " ".join(column["marks"]), "faint")
+        yield _text(room, line, column["text"], whole=column["name"])
+        yield _text(width - 8, line, column["type"], "faint", "end")
+    if table["remark"]:
+        yield _text(room, HEAD + ROW * len(table["columns"]) + 14, table["remark"], "faint")
     yield "</g>"
 
 
-def _reference(drawn: DrawnReference) -> Iterator[str]:
-    child, parent = (
-        escape(safe(side.table), quote=True)
-        for side in (drawn.foreign_key.dependent, drawn.foreign_key.referenced)
-    )
-    yield f'<g class="reference {drawn.state}" data-child="{child}" data-parent="{parent}">'
-    yield f"<title>{escape(safe(drawn.title))}</title>"
-    yield f'<path class="way" d="{_rounded(drawn.path)}"/>'
-    yield _end(drawn.ends[0], drawn.path[0], drawn.path[1])
-    yield _end(drawn.ends[1], drawn.path[-1], drawn.path[-2])
-    if drawn.label:
-        (x, y), way = drawn.path[0], 1 if drawn.path[1][0] > drawn.path[0][0] else -1
-        yield _text(x + 16 * way, y - 5, drawn.label, "faint", "" if way > 0 else "end")
+def _reference(reference: Fields, drawing: Fields) -> Iterator[str]:
+    child, parent = (escape(safe(reference[side]), quote=True) for side in ("child", "parent"))
+    path, shapes, sizes = reference["path"], drawing["ends"], drawing["sizes"]
+    yield f'<g class="reference {reference["state"]}" data-child="{child}" data-parent="{parent}">'
+    yield f"<title>{escape(safe(reference['title']))}</title>"
+    yield f'<path class="way" d="{_rounded(path)}"/>'
+    yield _end(shapes[reference["ends"][0]], sizes, path[0], path[1])
+    yield _end(shapes[reference["ends"][1]], sizes, path[-1], path[-2])
+    used = reference.get("used")
+    if label := reference["label"] or ("" if used is None else f"{100 * used:.3g} %"):
+        (x, y), way = path[0], 1 if path[1][0] > path[0][0] else -1
+        yield _text(x + 16 * way, y - 5, label, "faint", "" if way > 0 else "end")
     yield "</g>"
 
 
-def _end(name: str, at: Point, towards: Point) -> str:
+def _end(shape: Fields, sizes: Fields, at: Point, towards: Point) -> str:
     (x, y), way = at, "" if towards[0] >= at[0] else " scale(-1 1)"
-    shape, with_ring = ENDS[name]
-    ring = f'<circle cx="{RING_AT:g}" r="{RING:g}"/>' if with_ring else ""
-    return f'<g transform="translate({x:.1f} {y:.1f}){way}"><path d="{shape}"/>{ring}</g>'
+    ring = f'<circle cx="{sizes["ring_at"]:g}" r="{sizes["ring"]:g}"/>' if shape["ring"] else ""
+    return f'<g transform="translate({x:.1f} {y:.1f}){way}"><path d="{shape["shape"]}"/>{ring}</g>'
 
 
 def _rounded(path: Sequence[Point]) -> str:

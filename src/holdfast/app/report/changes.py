@@ -110,8 +110,8 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
     inclusions: dict[str, _New] = {"foreign key": _New([]), "ind": _New([])}
     for c in change.changes:
         kind = c.dependency.kind
-        found = inclusions[section(c.role, kind)] if kind == "ind" else new[kind, c.dependency.table]
-        found.changes.append(c)
+        news = inclusions[section(c.role, kind)] if kind == "ind" else new[kind, c.dependency.table]
+        news.changes.append(c)
     for part, headline in _headlines(change):
         _print_headline(paper, part, headline)
         if bounds.get(part.table):
@@ -125,12 +125,12 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
         n_rules, where = part.n("row") or 0, "see them with 'holdfast show --kind row'"
         _print_new(paper, "row", n_rules, new["row", part.table], IN_A_REPORT, where)
         for kind in (kind for kind, entry in entries().items() if entry.reader is not None):
-            found, where = new[kind, part.table], f"see them with 'holdfast show --kind {kind}'"
-            _print_new(paper, kind, len(found.every), found, IN_A_REPORT, where)
+            news, where = new[kind, part.table], f"see them with 'holdfast show --kind {kind}'"
+            _print_new(paper, kind, len(news.every), news, IN_A_REPORT, where)
     _print_notes(paper, change)
-    for name, found in inclusions.items():
+    for name, news in inclusions.items():
         where, noun = "see them with 'holdfast show'", name if name in SECTIONS else ""
-        _print_new(paper, "ind", len(found.every), found, IN_A_REPORT, where, noun=noun)
+        _print_new(paper, "ind", len(news.every), news, IN_A_REPORT, where, noun=noun)
 
 
 @dataclass
@@ -149,9 +149,9 @@ class _New:
         meant = [c.dependency for c in self.changes if c.role not in COUNTED]
         return meant or [c.dependency for c in self.changes if c.role != "muted"][:CHANCE_SHOWN]
 
-    def without(self, told: Callable[[Any], bool]) -> _New:
+    def without(self, elsewhere: Callable[[Any], bool]) -> _New:
         """But for dependencies that are told elsewhere."""
-        return _New([c for c in self.changes if not told(c.dependency)])
+        return _New([c for c in self.changes if not elsewhere(c.dependency)])
 
     @property
     def n_muted(self) -> int:
@@ -179,7 +179,7 @@ def _print_new(
     paper: Paper,
     kind: str,
     n: int,
-    found: _New,
+    news: _New,
     most: int,
     where: str,
     *,
@@ -192,11 +192,11 @@ def _print_new(
         return
     counted = plural(n, noun) if noun else entries()[kind].counted(n)
     paper.line((f"new: {counted}{remark}", "bold green"), indent=2)
-    print_dependencies(paper, found.shown, most, where)
-    if found.shown and unlisted[0]:
+    print_dependencies(paper, news.shown, most, where)
+    if news.shown and unlisted[0]:
         paper.line((f"... and {unlisted[0]:,} {unlisted[1]}", "dim"), indent=4)
-    print_by_chance(paper, kind, found.n_folded, where, indent=4)
-    paper.muted(found.n_muted, indent=4)
+    print_by_chance(paper, kind, news.n_folded, where, indent=4)
+    paper.muted(news.n_muted, indent=4)
 
 
 def print_dependencies(

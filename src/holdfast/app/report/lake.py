@@ -235,16 +235,16 @@ def print_overlaps(paper: Paper, overlaps: LakeOverlaps, *, top: int, is_file: b
     for overlap in overlaps:
         by_column.setdefault(overlap.asked.position, []).append(overlap)
     for column in overlaps.columns:
-        found = by_column.get(column.position, [])
+        of_column = by_column.get(column.position, [])
         values = plural(column.n_values, "value")
-        nothing: Part = "" if found else (", none of which the lake has", "yellow")
+        nothing: Part = "" if of_column else (", none of which the lake has", "yellow")
         paper.line((name_text(column.column), "bold"), f": {values}", nothing, indent=2)
-        width = max((len(f"{overlap.shared:,}") for overlap in found), default=0)
-        for overlap in found:
+        width = max((len(f"{overlap.shared:,}") for overlap in of_column), default=0)
+        for overlap in of_column:
             style = "green" if overlap.shared == column.n_values else "yellow"
             count = f"{overlap.shared:,}".rjust(width)
             paper.item((count, "bold"), (_side(overlap.other), style), f"  {shares_text(overlap)}", indent=4)
-        if len(found) == top:
+        if len(of_column) == top:
             paper.line((f"the best {top:,}; more with --top", "dim"), indent=4)
 
 

@@ -9,7 +9,11 @@ export class ComponentList {
     this.view = new CircleView(
       byId("map"),
       "All components, sized by their tables. They are listed below.",
-      { open, tell: (c) => [c.name, `${plural(c.n_tables, "table")}, ${plural(c.n_inds, "inclusion")}`] },
+      {
+        open,
+        tell: (c) => [c.name, `${plural(c.n_tables, "table")}, ${plural(c.n_inds, "inclusion")}`],
+        painted: () => setTimeout(() => performance.mark("holdfast-painted-lake")),
+      },
     );
     this.links = new Map();
   }
