@@ -82,7 +82,12 @@ def test_dates(days: list[dt.date], mark: str, padded: bool, order: str) -> None
 def test_a_later_value_that_is_no_date_makes_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_plan, "SAMPLE_ROWS", 2)
     texts = ["31/12/2026", "01/02/2026", "31/02/2026"]
-    assert column(texts) == (texts, "text", ())
+    values, kind, [note] = column(texts)
+    assert (values, kind) == (texts, "text")
+    assert note == (
+        "t: x: texts, since not all are date as the first ones are; --types x=date reads them so, or names "
+        "one that is not"
+    )
 
 
 # -- numbers -------------------------------------------------------------------------------------
@@ -118,7 +123,6 @@ def test_a_decimal_comma(numbers: list[Decimal]) -> None:
         (["1e5", "x"], ["1e5", "x"], "text"),
         (["12e3x", "1"], ["12e3x", "1"], "text"),
         (["1e999", "1"], ["1e999", "1"], "text"),
-        (["1.50", "1.5"], ["1.50", "1.5"], "text"),  # two texts, no exponent: to the letter
         (["1.234,56"], ["1.234,56"], "text"),
     ],
 )
@@ -127,6 +131,50 @@ def test_exponents(texts: list[str], values: list[Any], kind: str) -> None:
     assert read[:2] == (values, kind)
     assert bool(read[2]) == (kind != "text")
     assert column(texts, types={"x": "text"}) == (texts, "text", ())
+
+
+def test_decimals_of_different_digits() -> None:
+    numbers = [Decimal("1.50"), Decimal("2.75"), Decimal(3)]
+    assert column(["1.50", "2.75", "3"]) == (numbers, "decimal(18,2)", ())
+    texts = ["1.50", "1.5", "12"]  # two texts that may be versions: to the letter
+    values, kind, [note] = column(texts)
+    assert (values, kind) == (texts, "text")
+    assert note.endswith("--types x=decimal(18,2) reads them as numbers")
+    values, kind, notes = column(texts, types={"x": "decimal(18,2)"})
+    assert (values, kind, notes) == ([Decimal("1.5"), Decimal("1.5"), Decimal(12)], "decimal(18,2)", ())
+
+
+@pytest.mark.parametrize("split_bytes", [1 << 20, 30, 1])
+def test_whole_numbers_behind_the_sample(split_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer does not depend on how the file is cut."""
+    monkeypatch.setattr(csv_plan, "SAMPLE_ROWS", 2)
+    for name in ("WHOLE_BYTES", "MIN_SPLIT_BYTES", "INLINE_SPLIT_BYTES"):
+        monkeypatch.setattr(encoding, name, split_bytes)
+    for texts, kind in (
+        (["1", "2", "1.50", "3", "2.25"], "decimal(18,2)"),
+        (["1", "2", "1.55", "3", "2.25"], "float"),
+        (["1", "1.55", "2.50", "3"], "decimal(18,2)"),
+        (["1", "1.5", "2.50", "3"], "text"),
+        (["1.50", "2.75", "3"], "text"),
+        (["1", "2", "1.50", "3.00"], "text"),
+    ):
+        assert column(texts)[1] == kind
+
+
+def test_a_batch_may_spell_decimals_otherwise(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    path, batch = tmp_path / "t.csv", tmp_path / "b.csv"
+    path.write_text("id,price\n1,1.50\n2,3.50\n3,4.00\n")
+    ws.track("t", path)
+    batch.write_text("id,price\n2,3.5\n3,4\n")
+    [told] = ws.apply("t", deletes=batch).tables
+    assert (told.n_deleted, ws.n_rows("t")) == (2, 1)
+    [told] = ws.apply("t", inserts=batch).tables
+    batch.write_text("id,price\n1,1.5\n2,3.500\n3,4.0\n")
+    [told] = ws.apply("t", snapshot=batch).tables
+    assert (told.n_inserted, told.n_deleted, told.n_unchanged) == (0, 0, 3)
+    batch.write_text("id,price\n4,1.505\n")
+    with pytest.raises(ColumnTypeError, match=r"has '1.505' .*--types price=decimal\(18,3\), or mend"):
+        ws.apply("t", inserts=batch)
 
 
 # -- booleans and NULL ---------------------------------------------------------------------------

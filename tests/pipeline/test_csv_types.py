@@ -47,6 +47,12 @@ def guess(*texts: str | None) -> str:
         ([".50"], "text"),
         (["5."], "text"),
         (["1.50", "1.5"], "text"),  # two texts of one number must not meet
+        (["1.50", "2.75", "3"], "decimal(18,2)"),  # whole numbers without their zeros
+        (["3", None, "1.50", "0"], "decimal(18,2)"),
+        (["1.50", "2.00", "3"], "text"),
+        (["1.50", "-0"], "text"),
+        (["1.50", "2.755", "3"], "text"),
+        (["1.50", "12345678901234567"], "text"),
         (["1.5", "2.25"], "float"),
         (["1.0", "2.25"], "float"),
         (["1", "2.25"], "float"),
@@ -95,6 +101,10 @@ def test_first_type_that_all_texts_survive(texts: list[str | None], expected: st
             lambda s: st.lists(
                 st.integers(-(10**15), 10**15).map(lambda n: f"{Decimal(n).scaleb(-s):.{s}f}"), min_size=1
             )
+        ),
+        st.lists(
+            st.integers(-(10**4), 10**4).map(lambda n: f"{Decimal(n) / 100:.2f}".removesuffix(".00")),
+            min_size=1,
         ),
         st.lists(st.floats().map(repr), min_size=1),
         st.lists(st.floats().map(lambda f: pa.array([f]).cast(pa.string())[0].as_py()), min_size=1),
@@ -150,7 +160,18 @@ def test_floats_written_by_python_are_numbers(values: list[float]) -> None:
         ("18446744073709551615", "uint", 2**64 - 1),
         ("-1", "uint", None),
         ("3.50", "decimal(5,2)", Decimal("3.50")),
-        ("3.5", "decimal(5,2)", None),
+        ("3.5", "decimal(5,2)", Decimal("3.50")),
+        ("3", "decimal(5,2)", Decimal("3.00")),
+        ("3.5000", "decimal(5,2)", Decimal("3.50")),
+        ("-0.0", "decimal(5,2)", Decimal("0.00")),
+        ("3.505", "decimal(5,2)", None),
+        ("03.5", "decimal(5,2)", None),
+        ("3.", "decimal(5,2)", None),
+        (".5", "decimal(2,2)", None),
+        ("0.5", "decimal(2,2)", Decimal("0.50")),
+        ("1", "decimal(2,2)", None),
+        ("3.5", "decimal(5,0)", None),
+        ("12345678901234567", "decimal(18,2)", None),
         ("1234.50", "decimal(5,2)", None),
         ("12345678901234567890", "decimal(20,0)", Decimal(12345678901234567890)),
         ("true", "bool", True),

@@ -42,6 +42,7 @@ from holdfast.core.sources.column_names import check_names
 from holdfast.core.sources.columnar import column_names, flat_types, nested_note
 from holdfast.core.sources.csv_walk import Region, walk_task
 from holdfast.core.sources.databases import queried
+from holdfast.core.sources.respelling import unlike_notes
 from holdfast.core.store.arrow_types import arrow_schema
 from holdfast.core.store.bundle import Bundle, unpack
 from holdfast.core.store.files import check_file
@@ -274,6 +275,8 @@ def encode_new(
         failed = [json.loads(result.meta["failed"]) for result in results]
         if not any(failed):
             words = {word for r in results for word in json.loads(r.meta.get("words", "[]"))}
+            pairs = zip(source.types, types, strict=True)
+            source.notes += unlike_notes(dict(zip(source.names, pairs, strict=True)))
             return encoded(schema, source.options.settled(schema, words), results)
         for name, survived in (item for lists in failed for item in lists.items()):
             survivors.setdefault(name, []).append(survived)

@@ -13,7 +13,6 @@ from holdfast.core.sources import columnar, csv_files
 from holdfast.core.sources.csv_walk import Walk
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
 from holdfast.core.sources.respelling import (
-    UNTOLD,
     WORDS,
     form_of,
     respelt,
@@ -116,7 +115,7 @@ def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:
         types.append(t)
         if t == TEXT and seen and not batch and name not in declared:
             worded.setdefault(tuple(seen), []).append(name)
-    notes = [f"{listing(names)}: {UNTOLD[what]}" for what, names in untold.items()]
+    notes = [f"{listing(names)}: {what.format(shorten(names[0])[1:-1])}" for what, names in untold.items()]
     source.notes = (*notes, *(words_note(names, words) for words, names in worded.items()))
     source.options = dataclasses.replace(options, spellings=spellings, forms=forms)
     source.types = tuple(types)

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from holdfast.core.sources.read_options import ReadOptions
-from holdfast.core.sources.type_rule import TEXT, Texts, Values, candidates, decode
+from holdfast.core.sources.type_rule import TEXT, Texts, Values, candidates, decimal_of, decode
 from holdfast.core.words.schema import NUMBERS, Schema, Type
 from holdfast.errors import listing, shorten
 
@@ -138,7 +138,7 @@ def survivors(texts: Texts, spelling: str | None, form: str | None, words: Seque
 def form_of(
     bare: Texts, options: ReadOptions, declared: Type | None, *, recognise: bool
 ) -> tuple[str | None, str | None]:
-    """(form of a column, what cannot be told of it): by the options, and by the sample if that is wanted.
+    """(form of a column, the note on what it may be): by the options, and by the sample if that is wanted.
 
     `bare` is the sample without words for NULL; if no type is declared, it is one of texts by the rule.
     """
@@ -155,15 +155,18 @@ def form_of(
     if family in (None, "date") and _all_match(present, _DATE):
         orders = [options.dates] if options.dates else ORDERS if recognise else ()
         fits = [o for o in orders if o in ORDERS and decode(respelt(bare, o), Type("date")) is not None]
-        return (fits[0], None) if len(fits) == 1 else (None, "dates" if fits else None)
+        return (fits[0], None) if len(fits) == 1 else (None, UNTOLD["dates"] if fits else None)
     if family in (None, *NUMBERS) and _all_match(present, _COMMAS) and options.decimal in (None, ","):
         thousands = _all_match(present.filter(pc.match_substring(present, ",")), r",[0-9]{3}$")
         if options.decimal or (recognise and not thousands):
             return COMMA, None
-        return None, "commas" if recognise else None
+        return None, UNTOLD["commas"] if recognise else None
     exponents = recognise and pc.any(pc.match_substring_regex(present, _EXPONENT)).as_py()
     if family is None and exponents and decode(bare, Type("float")) is not None:
         return ANY, None
+    decimal = decimal_of(present) if family is None and recognise else None
+    if decimal is not None and decimal.scale:
+        return None, UNTOLD["digits"].replace("TYPE", str(decimal))
     return None, None
 
 
@@ -196,7 +199,22 @@ _TOLD: Mapping[str, tuple[str, str]] = {
 UNTOLD: Mapping[str, str] = {
     "dates": "dates are texts, since day and month cannot be told apart; --dates dmy or --dates mdy says it",
     "commas": "numbers are texts, since commas may be decimal or of thousands; --decimal , says decimal",
+    "digits": "numbers are texts, since not all have as many digits behind the point; --types {}=TYPE reads "
+    "them as numbers",
 }
+
+
+def unlike_notes(types: Mapping[str, tuple[Type, Type]]) -> tuple[str, ...]:
+    """What is said of columns whose first values are of a type that not all have; `types` are (that, theirs)."""
+    by_type: dict[Type, list[str]] = {}
+    for name, (first, settled) in types.items():
+        if settled == TEXT != first:
+            by_type.setdefault(first, []).append(name)
+    return tuple(
+        f"{listing(names)}: texts, since not all are {t} as the first ones are; "
+        f"--types {shorten(names[0])[1:-1]}={t} reads them so, or names one that is not"
+        for t, names in by_type.items()
+    )
 
 
 def words_note(names: Sequence[str], words: Sequence[str]) -> str:

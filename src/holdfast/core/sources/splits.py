@@ -165,5 +165,5 @@ def _unfit(
     return ColumnTypeError(
         f"column {shorten(name)} of {columnar.table_label(table, version)} is {t}; {what} has "
         f"{shorten(value)} in row {row} of {csv_files.file_name(split)}. {NOTHING_APPLIED} Next "
-        f"step: {cure}{verb} --types {shorten(name)[1:-1]}={suggestion(value)}, or mend the value."
+        f"step: {cure}{verb} --types {shorten(name)[1:-1]}={suggestion(value, t)}, or mend the value."
     )

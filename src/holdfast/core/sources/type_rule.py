@@ -9,18 +9,21 @@ A column is of the first type, in this order, that all its texts survive:
 | int | `-12`: no leading zeros, no plus sign, no `-0`; 64 bits |
 | decimal(18,s) | exactly s >= 1 fraction digits, no `-0.00`; always 18 digits, so that later batches fit |
 | float | the shortest that reads back as the same float, in one of two *spellings* per column |
+| decimal(18,s), bare | the same decimals, but whole numbers without a fraction: `2.50` and `3` |
 | date | `2024-02-29` |
 | timestamp[us] | `2024-02-29 13:00:00`, blank or `T`, 0 to 6 fraction digits: one spelling per column |
 | text | itself |
 
 Floats are spelt `point` (as Python, pandas and the JVM do: `2.0`, `1e-07`: Python's repr) or `bare` (as
 Arrow, JavaScript and Postgres do: `2`, `1e-7`: Arrow's cast, but whole numbers below 1e15 in full); a column
-whose sample has a number without a point is bare. Timestamps are spelt by separator and digits, `T6`.
+whose sample has a number without a point is bare. Decimals are spelt in the same two ways. Timestamps are
+spelt by separator and digits, `T6`.
 `true` and `false` stay text, as does whatever people spell otherwise: `respelling` rewrites it.
 
 A *declared* type (by the user, or by the table that a batch goes to) is held to the same rule, except that
-floats and timestamps may be spelt in any plain way that names the same value: `3` and `3.50` are floats,
-and a timestamp may have fewer fraction digits than its unit.
+decimals, floats and timestamps may be spelt in any plain way that names the same value: `3`, `3.5` and
+`3.500` are the 3.50 of a decimal(18,2), `3` and `3.50` are floats, and a timestamp may have fewer fraction
+digits than its unit. Who exports a table anew need not spell as the first file did.
 
 Cost: two casts and a comparison per column, 25-110 ns per value; no Python per value except for floats
 below 1e-4 or from 1e15 on, and declared floats that are not in shortest form.
@@ -36,7 +39,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from holdfast.core.store.arrow_types import arrow_type
+from holdfast.core.store.arrow_types import MAX_DECIMAL128_DIGITS, arrow_type
 from holdfast.core.words.schema import FRACTION_DIGITS, MAX_EXACT_DIGITS, Type
 
 _pa: Any = pa  # third-party stubs lag behind Arrow
@@ -48,6 +51,7 @@ Values = Any  # pa.ChunkedArray of a typed column
 TEXT = Type("text")
 POINT, BARE = "point", "bare"
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_PLAIN = r"^-?(?P<w>0|[1-9][0-9]*)(?:\.(?P<f>[0-9]+))?$"
 _NEGATIVE_ZEROS = pa.array(["-0", "-0.0"], pa.large_string())
 _STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T])[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.([0-9]{1,6}))?")
 
@@ -86,6 +90,9 @@ def encode(values: Values, t: Type, spelling: str | None = None) -> Texts:
         return _stamp_texts(values, mark, digits, t.unit)
     if t.family == "decimal":
         plain = [None if v is None else format(v, "f") for v in values.to_pylist()]
+        if spelling == BARE:
+            whole = "." + "0" * t.scale
+            plain = [None if text is None else text.removesuffix(whole) for text in plain]
         return pa.chunked_array([pa.array(plain, pa.large_string())])
     return values.cast(pa.large_string())
 
@@ -98,20 +105,30 @@ def candidates(texts: Texts, spelling: str | None) -> Iterator[Type]:
     is tried.
     """
     first = _first_text(texts)
-    tried = [Type("int")]
-    if first is None:  # any scale would do; a NULL column narrows nothing
-        scales: Sequence[int] = range(1, MAX_EXACT_DIGITS + 1)
-    else:
-        digits = len(first) - first.rfind(".") - 1 if "." in first else 0
-        scales = (digits,) if 0 < digits <= MAX_EXACT_DIGITS else ()
-    tried += [Type("decimal", precision=MAX_EXACT_DIGITS, scale=s) for s in scales]
-    tried += [Type("float"), Type("date"), Type("timestamp", unit="us")]
+    decimals = [Type("decimal", precision=MAX_EXACT_DIGITS, scale=s) for s in _scales(texts, spelling)]
+    fractions = [Type("float"), *decimals] if spelling == BARE else [*decimals, Type("float")]
+    tried = [Type("int"), *fractions, Type("date"), Type("timestamp", unit="us")]
     yield from (t for t in tried if first is None or decode(texts, t, spelling or POINT) is not None)
     yield TEXT
 
 
+def _scales(texts: Texts, spelling: str | None) -> Sequence[int]:
+    """The scales that decimals may have of which these are texts: one, unless there is no fraction.
+
+    NULLs narrow nothing, nor do whole numbers of a bare column but by their digits.
+    """
+    first = _first_text(texts)
+    if first is not None and spelling == BARE and "." not in first:
+        fractions = texts.filter(pc.match_substring(texts, "."))
+        first = _first_text(fractions)
+    if first is None:
+        return range(1, MAX_EXACT_DIGITS + 1)
+    digits = len(first) - first.rfind(".") - 1 if "." in first else 0
+    return (digits,) if 0 < digits <= MAX_EXACT_DIGITS else ()
+
+
 def spelling_of(texts: Texts) -> str | None:
-    """How a sample spells its floats or timestamps: `bare`, ` 0`, `T6`; None if it does not say.
+    """How a sample spells its numbers or timestamps: `bare`, ` 0`, `T6`; None if it does not say.
 
     >>> spelling_of(pa.chunked_array([["1.5", "2"]])), spelling_of(pa.chunked_array([["1.5", "2.0"]]))
     ('bare', None)
@@ -145,9 +162,27 @@ def is_value(text: str, t: Type) -> bool:
     return decode(pa.chunked_array([pa.array([text], pa.large_string())]), t) is not None
 
 
-def suggestion(text: str) -> str:
-    """The type to declare so that a text fits."""
+def suggestion(text: str, t: Type) -> str:
+    """The type to declare instead of `t` so that a text fits."""
+    texts = pa.chunked_array([pa.array([text], pa.large_string())])
+    wider = decimal_of(texts)
+    if t.family == "decimal" and wider is not None:
+        return str(wider)
     return "float" if is_value(text, Type("float")) else "text"
+
+
+def decimal_of(texts: Texts) -> Type | None:
+    """The decimal type that has room for all texts, however many digits they have; None if there is none.
+
+    >>> str(decimal_of(pa.chunked_array([["1.5", "2.75", "3"]])))
+    'decimal(18,2)'
+    """
+    if pc.all(pc.match_substring_regex(texts, _PLAIN)).as_py() is not True:
+        return None
+    parts = pc.extract_regex(texts, _PLAIN)
+    whole, scale = (pc.max(pc.binary_length(pc.struct_field(parts, name))).as_py() for name in ("w", "f"))
+    fits = [p for p in (MAX_EXACT_DIGITS, MAX_DECIMAL128_DIGITS) if whole + scale <= p]
+    return Type("decimal", precision=fits[0], scale=scale) if fits else None
 
 
 def _first_text(texts: Texts) -> str | None:
@@ -168,15 +203,24 @@ def _whole_numbers(texts: Texts, t: Type, spelling: str | None) -> Values | None
 
 
 def _decimals(texts: Texts, t: Type, spelling: str | None) -> Values | None:
-    fraction = rf"\.[0-9]{{{t.scale}}}" if t.scale else ""
-    if pc.all(pc.match_substring_regex(texts, f"^-?(0|[1-9][0-9]*){fraction}$")).as_py() is False:
+    room = max(t.precision - t.scale, 0)  # Arrow does not always see that a number has more digits
+    whole = rf"(0|[1-9][0-9]{{0,{room - 1}}})" if room else "0"
+    if t.scale <= 0:
+        fraction = ""
+    elif spelling is None:
+        fraction = rf"(\.[0-9]{{1,{t.scale}}}0*)?"
+    else:
+        fraction = rf"\.[0-9]{{{t.scale}}}"
+        fraction = f"({fraction})?" if spelling == BARE else fraction
+    if pc.all(pc.match_substring_regex(texts, f"^-?{whole}{fraction}$")).as_py() is False:
         return None
     values = texts.cast(arrow_type(t))
-    # Arrow writes small decimals as 1E-7, so the text is checked instead; only -0.00 slips through that.
-    negative = pc.starts_with(texts, "-")
-    if pc.any(negative).as_py() and pc.any(pc.and_(negative, pc.equal(values, 0))).as_py():
-        return None
-    return values
+    if spelling is None:
+        return values
+    # Arrow writes small decimals as 1E-7, so the text is checked instead; only -0.00 slips through that, and
+    # a whole number with a fraction that is to have none.
+    odd = r"^-0(\.0*)?$" + (r"|\.0*$" if spelling == BARE else "")
+    return None if pc.any(pc.match_substring_regex(texts, odd)).as_py() else values
 
 
 def _floats(texts: Texts, t: Type, spelling: str | None) -> Values | None:
