@@ -17,7 +17,7 @@ import pytest
 
 import holdfast
 from app.browser import PAGE, expect, explored, tab_to, until
-from app.map_cases import HOSTILE, PRODUCTS, large, shop
+from app.map_cases import HOSTILE, PRODUCTS, large, parcels, shop
 from app.test_er_layout import inside
 from holdfast.app.commands.linking import model_of
 from holdfast.app.explorer import ExplorerServer
@@ -225,6 +225,30 @@ def test_a_click_on_a_reference_tells_of_it_and_its_orphans(mapped: Browse) -> N
     expect(aside.locator(".orphan-values tbody tr")).to_have_count(2)
     page.get_by_role("link", name="Close").click()
     expect(aside.locator("h2")).to_have_text("2 references are broken")
+
+
+def test_a_broken_reference_of_several_columns(browse: Browse, tmp_path: Path) -> None:
+    """On the map, with its orphans; and all about it, with the rows and a file of them."""
+    with explored(parcels(tmp_path / "w")) as server:
+        page = browse(server, "#tab=map")
+        until(page, PAINTED)
+        expect(page.locator(".diagram aside h2")).to_have_text("1 reference is broken")
+        page.locator(".diagram aside .group-of a").first.click()
+        panel = page.locator(".diagram aside")
+        expect(panel.locator(".state")).to_have_text("Broken: 2 combinations in 4 rows are missing.")
+        expect(panel.locator(".orphans th")).to_have_text(["order_no", "line_no", "Rows"])
+        expect(panel.locator(".orphans td")).to_have_text(["o1", "2", "2", "o1", "3", "2"])
+        panel.get_by_role("link", name="All about this dependency").click()
+        expect(page.locator(".verdict-state")).to_have_text("Does not hold")
+        expect(page.locator(".violations .facts")).to_contain_text(
+            "4 of 68 rows violate it; 2 missing combinations"
+        )
+        expect(page.locator(".violations tbody tr")).to_have_count(4)
+        with page.expect_download() as download:
+            page.get_by_role("link", name="Download all as CSV").click()
+        assert len(Path(download.value.path()).read_bytes().splitlines()) == 5
+        page.goto(f"{server.page_address}#tab=table&name=parcels")
+        expect(page.locator(".breakages")).to_contain_text("2 combinations missing in 4 rows")
 
 
 def test_the_list_leads_to_a_reference(mapped: Browse) -> None:

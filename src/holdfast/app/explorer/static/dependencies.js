@@ -3,7 +3,7 @@
 
 import { actions } from "./actions.js";
 import { get, Latest } from "./api.js";
-import { bar, count, el, failure, fill, loading, notice, number, plural, refill, score, share, text } from "./dom.js";
+import { bar, count, el, failure, fill, loading, notice, number, plural, refill, score, share, text, values } from "./dom.js";
 import { format } from "./route.js";
 
 const PAGE = 50;
@@ -288,7 +288,7 @@ function note(d) {
   if (d.kind === "ind" && typeof d.coverage === "number") notes.push(`covers ${share(d.coverage)}`);
   if (d.kind === "profile" && d.reason) notes.push(d.reason);
   if (d.error) notes.push(`error ${share(d.error)}`);
-  if (d.missing_values) notes.push(`${plural(d.missing_values, "value")} missing`);
+  if (d.missing_values) notes.push(`${values(d.missing_values, d.dependent.columns)} missing`);
   if (d.n_exceptions) notes.push(plural(d.n_exceptions, "exception"));
   return notes.join(" · ");
 }
