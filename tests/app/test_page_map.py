@@ -20,7 +20,7 @@ from app.browser import PAGE, expect, explored, tab_to, until
 from app.map_cases import HOSTILE, PRODUCTS, large, parcels, shop
 from app.test_er_layout import inside
 from holdfast.app.commands.linking import model_of
-from holdfast.app.explorer import ExplorerServer
+from holdfast.app.explorer import ExplorerServer, listeners
 from holdfast.app.explorer.map_answers import MapAnswers
 from holdfast.app.export import to_mermaid
 from holdfast.app.export.er_layout import Box
@@ -483,6 +483,43 @@ def test_a_new_version_is_drawn_in_place(browse: Browse, tmp_path: Path) -> None
         expect(page.locator(".diagram aside .state")).to_have_text("Holds: every value is there.")
         page.keyboard.press("Escape")
         expect(page.locator(".diagram aside h2")).to_have_text("1 reference is broken")
+
+
+def test_nothing_moves_under_the_pointer(
+    browse: Browse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New tables and references come, and those that are there stay where they are."""
+    monkeypatch.setattr(listeners, "LOOK_S", 0.02)
+    ws = shop(tmp_path / "w")
+    names = ("customers", "orders", "lines", "products", "discounts")
+    with explored(ws) as server:
+        page = browse(server, "#tab=map")
+        until(page, PAINTED)
+        expect(page.locator("#live")).to_have_text("live")
+        before = {name: corner(page, name) for name in names}
+        seen = place(page)
+        box = table(page, "products").bounding_box()
+        page.mouse.move(box["x"] + 30, box["y"] + 10)
+        expect(table(page, "products")).to_have_class(re.compile("lit"))
+        more = {
+            f"returns_{i}": pa.table({"product_id": [f"p{j:03}" for j in range(6, 50)]}) for i in range(3)
+        }
+        ws.track_all(more, kinds=("ucc", "ind"))
+        expect(reference(page, "returns_2", "product_id")).to_have_count(1)
+        assert {name: corner(page, name) for name in names} == before
+        assert place(page) == seen
+        expect(table(page, "products")).to_have_class(re.compile("lit"))
+        drawn = [(*at, at[0] + box.width, at[1] + box.height) for box, at in boxes_of(page)]
+        for a, b in combinations(drawn, 2):
+            assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+        check_lines(page)
+        # They go where they belong when somebody asks for it.
+        page.get_by_role("button", name="Lay out again").click()
+        laid = server.explorer.answer("workspace/map", {})["tables"]
+        assert {t["name"]: corner(page, t["name"]) for t in laid if t["name"] in names} == {
+            t["name"]: pytest.approx((t["x"], t["y"]), abs=0.06) for t in laid if t["name"] in names
+        }
+        expect(page.get_by_role("button", name="Lay out again")).to_be_disabled()
 
 
 def test_tables_are_shown_before_references(
