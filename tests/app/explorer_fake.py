@@ -661,6 +661,7 @@ class FakeLake:
     def _summary(self) -> Answer:
         lake = {
             "version": 4,
+            "changed": self.version,
             "n_tables": 31_204,
             "n_columns": 158_112,
             "n_inds": 1_204_993 if self.inds else 0,

@@ -50,6 +50,23 @@ def shop(place: Path) -> holdfast.Workspace:
     return ws
 
 
+def parcels(place: Path, *, pinned: bool = False) -> holdfast.Workspace:
+    """Parcels refer to the lines of orders by two columns; of order o1 lines 2 and 3 are gone, each in two
+    parcels, though all orders and lines by themselves are there."""
+    ws = holdfast.open(place, engine="inline")
+    orders, lines = [f"o{i // 6}" for i in range(36)], [i % 6 for i in range(36)]
+    parents = pa.table({"order_no": orders, "line_no": lines, "price": [i * 1.5 for i in range(36)]})
+    children = pa.table(
+        {"parcel_id": [f"x{i}" for i in range(68)], "order_no": orders[:34] * 2, "line_no": lines[:34] * 2}
+    )
+    ws.track_all({"order_lines": parents, "parcels": children}, kinds=("ucc", "ind"))
+    if pinned:
+        sides = ("order_no", "line_no"), Side("order_lines", ("order_no", "line_no"))
+        ws.pin("parcels", sides[0], referenced=sides[1])
+    ws.apply("order_lines", deletes=parents.slice(8, 2), batch_id="lost")
+    return ws
+
+
 def large(place: Path) -> holdfast.Workspace:
     """A hundred tables, of which 82 have 200 references: those of the benchmark."""
     ws = holdfast.open(place, engine="inline")

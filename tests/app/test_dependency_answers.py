@@ -242,8 +242,12 @@ def test_inclusions_of_several_columns(ws: holdfast.Workspace) -> None:
     answer = explain(ws, "t", "t[b, a] in u[b, a]")
     assert spans(answer) == [(2, 2, True), (3, None, False)]
     assert answer["sentence"] == "every combination of a and b of t is the a and b of a row of u"
-    with pytest.raises(UsageError, match="one on each side"):
-        Explorer(ws).answer("workspace/violations", {"table": "t", "ask": "t[a, b] in u[a, b]"})
+    page = Explorer(ws).answer("workspace/violations", {"table": "t", "ask": "t[a, b] in u[a, b]"})
+    assert (page["n_violating"], page["n_groups"], page["noun"]) == (1, 1, "missing combination")
+    assert page["rows"] == [["0.1", 1, True, 1, 2, 0]]
+    assert [c["concerned"] for c in page["columns"]] == [False, False, False, True, True, False]
+    file = Explorer(ws).answer("workspace/violations.csv", {"table": "t", "ask": "t[a, b] in u[a, b]"})
+    assert b"".join(file.pieces).splitlines()[1:] == [b'"0.1",1,true,1,2,0']
 
 
 def test_kinds_that_are_not_tracked_are_answered_by_rows(ws: holdfast.Workspace) -> None:

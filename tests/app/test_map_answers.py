@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import holdfast
-from app.map_cases import HOSTILE, PRODUCTS, large, shop
+from app.map_cases import HOSTILE, PRODUCTS, large, parcels, shop
 from app.test_er_layout import inside
 from holdfast.app.commands.linking import model_of
 from holdfast.app.explorer import Explorer
@@ -211,6 +211,45 @@ def test_references_of_several_columns(tmp_path: Path) -> None:
     assert found["used"] is None
     told = explorer.answer("workspace/orphans", {"table": found["child"], "ask": found["ask"]})
     assert told["since"] == 1
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_a_broken_reference_of_several_columns_is_told_everywhere(pinned: bool, tmp_path: Path) -> None:
+    explorer = Explorer(parcels(tmp_path / "w", pinned=pinned))
+
+    def wide(table: str, side: str) -> list[Any]:
+        listed = explorer.answer("workspace/table", {"name": table})["references"][side]
+        return [r for r in listed if len(r["dependent"]["columns"]) > 1]
+
+    [overview] = [t for t in explorer.answer("workspace/overview", {})["tables"] if t["name"] == "parcels"]
+    assert overview["health"] == "broken"
+    ask = overview["why"][0]["ask"]
+    assert ask == "parcels[order_no, line_no] in order_lines[order_no, line_no]"
+    [reference] = [r for r in explorer.answer("workspace/map", {})["references"] if r["child"] == "parcels"]
+    assert (reference["state"], reference["pinned"], reference["ask"]) == ("broken", pinned, ask)
+    assert (reference["missing_values"], reference["missing_rows"]) == (2, 4)
+    assert reference["coverage"] == 1 - 2 / 34
+    answer = explorer.answer("workspace/orphans", {"table": "parcels", "ask": ask})
+    assert answer["values"] == [{"value": ["o1", 2], "n_rows": 2}, {"value": ["o1", 3], "n_rows": 2}]
+    assert (answer["n_values"], answer["n_rows"], answer["complete"]) == (2, 4, True)
+    assert answer["turned"]["batch_id"] == "lost"
+    for table, side in (("parcels", "out"), ("order_lines", "into")):
+        [listed] = wide(table, side)
+        assert listed["ask"] == ask
+        assert listed["role"] == ("pinned" if pinned else "foreign key")
+        assert (listed["missing_values"], listed["missing_rows"]) == (2, 4)
+    assert explorer.answer("workspace/explain", {"table": "parcels", "ask": ask})["holds"] is False
+    page = explorer.answer("workspace/violations", {"table": "parcels", "ask": ask})
+    assert (page["n_violating"], page["n_groups"]) == (4, 2)
+    # Lines that the table has again make it hold.
+    ws = explorer._newest.workspace
+    ws.apply(
+        "order_lines", inserts=pa.table({"order_no": ["o1"] * 2, "line_no": [2, 3], "price": [0.0, 1.0]})
+    )
+    [reference] = [r for r in explorer.answer("workspace/map", {})["references"] if r["child"] == "parcels"]
+    assert (reference["state"], reference["missing_values"]) == ("holds", 0)
+    [listed] = wide("parcels", "out")
+    assert not listed["missing_values"]
 
 
 @pytest.mark.parametrize("kinds", [("ucc",), ("ucc", "ind")])

@@ -61,8 +61,24 @@ def test_muting_and_its_end(browse: Browse, server: ExplorerServer, path: Path) 
     expect(mute).to_have_attribute("aria-pressed", "true")
     mute.click()
     expect(mute).to_have_attribute("aria-pressed", "false")
+    page.mouse.move(0, 0)  # until then the list stays as it is
     expect(page.locator("#tracked-table")).not_to_contain_text("muted")
     assert state(path) == ([], [])
+
+
+def test_no_other_row_comes_under_the_pointer(browse: Browse, server: ExplorerServer, path: Path) -> None:
+    page = browse(server, HASH)
+    rows = page.locator(".dependencies .dependency")
+    expect(rows.filter(has_text="zip -> city")).to_have_count(1)
+    before = rows.all_inner_texts()
+    mute = page.locator(".dependencies").get_by_role("button", name="Mute zip -> city", exact=True)
+    mute.click()
+    expect(page.locator("#summary")).to_contain_text("version 2")
+    expect(mute).to_have_attribute("aria-pressed", "true")
+    assert rows.all_inner_texts() == before
+    page.mouse.move(0, 0)
+    expect(page.get_by_role("button", name="Show what is muted (1)")).to_be_visible()
+    expect(mute).to_have_count(0)
 
 
 def test_pinning_on_terms(browse: Browse, server: ExplorerServer, path: Path) -> None:

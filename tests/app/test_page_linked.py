@@ -12,7 +12,7 @@ import pytest
 import holdfast
 from app.browser import PAGE, expect, explored, until
 from app.explorer_fake import IMAGE, SCRIPT
-from holdfast.app.explorer import ExplorerServer
+from holdfast.app.explorer import ExplorerServer, listeners
 
 pytestmark = PAGE
 Browse = Callable[..., Any]
@@ -136,3 +136,36 @@ def test_one_that_nothing_joins_with_and_one_that_is_not_there(
     expect(sheet.get_by_role("alert")).to_contain_text("has no table number 99")
     page = browse(server, "#tab=table&name=moons.csv")  # by its name only a tracked one
     expect(sheet.get_by_role("alert")).to_contain_text("What is linked is found by the search of the lake.")
+
+
+def test_the_graph_follows_the_lake(
+    browse: Browse,
+    server: ExplorerServer,
+    ws: holdfast.Workspace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a new version of the lake what was seen is shown in place; batches of tables change nothing."""
+    monkeypatch.setattr(listeners, "LOOK_S", 0.02)
+    page = browse(server, f"#table={number(ws, 'moons.csv')}")
+    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("#details .head h2")).to_have_text("moons.csv")
+    expect(page.locator("#graph-facts")).to_contain_text("3 tables")
+    page.evaluate("window.__stays = true; performance.clearMarks('holdfast-first-paint')")
+    ws.apply("probes", inserts=pa.table({"probe": ["Viking"]}))
+    (tmp_path / "sky" / "rovers.csv").write_text("rover,planet\nSpirit,Mars\nOne,Earth\nTwo,Saturn\n")
+    ws.link(tmp_path / "sky" / "rovers.csv", add=True)
+    expect(page.locator("#graph-facts")).to_contain_text("4 tables")
+    expect(page.locator("#details .head h2")).to_have_text("moons.csv")
+    expect(page.locator("#summary")).to_contain_text("5 tables")
+    assert page.evaluate("performance.getEntriesByName('holdfast-first-paint').length") == 1
+    assert page.evaluate("window.__stays")
+    expect(page.locator("#outdated")).to_be_hidden()
+    # It follows while it is not seen, too; and so do the other views while it is.
+    page.locator("#tab-overview").click()
+    expect(page.locator(".health-row .number")).to_have_text("3")
+    page.locator("#tab-lake").click()
+    page.mouse.move(0, 0)
+    ws.apply("probes", inserts=pa.table({"probe": ["Voyager"]}))
+    until(page, "document.querySelector('.health-row .number').textContent === '4'")
+    assert page.evaluate("performance.getEntriesByName('holdfast-first-paint').length") == 1

@@ -17,10 +17,10 @@ import pytest
 
 import holdfast
 from app.browser import PAGE, expect, explored, tab_to, until
-from app.map_cases import HOSTILE, PRODUCTS, large, shop
+from app.map_cases import HOSTILE, PRODUCTS, large, parcels, shop
 from app.test_er_layout import inside
 from holdfast.app.commands.linking import model_of
-from holdfast.app.explorer import ExplorerServer
+from holdfast.app.explorer import ExplorerServer, listeners
 from holdfast.app.explorer.map_answers import MapAnswers
 from holdfast.app.export import to_mermaid
 from holdfast.app.export.er_layout import Box
@@ -225,6 +225,30 @@ def test_a_click_on_a_reference_tells_of_it_and_its_orphans(mapped: Browse) -> N
     expect(aside.locator(".orphan-values tbody tr")).to_have_count(2)
     page.get_by_role("link", name="Close").click()
     expect(aside.locator("h2")).to_have_text("2 references are broken")
+
+
+def test_a_broken_reference_of_several_columns(browse: Browse, tmp_path: Path) -> None:
+    """On the map, with its orphans; and all about it, with the rows and a file of them."""
+    with explored(parcels(tmp_path / "w")) as server:
+        page = browse(server, "#tab=map")
+        until(page, PAINTED)
+        expect(page.locator(".diagram aside h2")).to_have_text("1 reference is broken")
+        page.locator(".diagram aside .group-of a").first.click()
+        panel = page.locator(".diagram aside")
+        expect(panel.locator(".state")).to_have_text("Broken: 2 combinations in 4 rows are missing.")
+        expect(panel.locator(".orphans th")).to_have_text(["order_no", "line_no", "Rows"])
+        expect(panel.locator(".orphans td")).to_have_text(["o1", "2", "2", "o1", "3", "2"])
+        panel.get_by_role("link", name="All about this dependency").click()
+        expect(page.locator(".verdict-state")).to_have_text("Does not hold")
+        expect(page.locator(".violations .facts")).to_contain_text(
+            "4 of 68 rows violate it; 2 missing combinations"
+        )
+        expect(page.locator(".violations tbody tr")).to_have_count(4)
+        with page.expect_download() as download:
+            page.get_by_role("link", name="Download all as CSV").click()
+        assert len(Path(download.value.path()).read_bytes().splitlines()) == 5
+        page.goto(f"{server.page_address}#tab=table&name=parcels")
+        expect(page.locator(".breakages")).to_contain_text("2 combinations missing in 4 rows")
 
 
 def test_the_list_leads_to_a_reference(mapped: Browse) -> None:
@@ -459,6 +483,43 @@ def test_a_new_version_is_drawn_in_place(browse: Browse, tmp_path: Path) -> None
         expect(page.locator(".diagram aside .state")).to_have_text("Holds: every value is there.")
         page.keyboard.press("Escape")
         expect(page.locator(".diagram aside h2")).to_have_text("1 reference is broken")
+
+
+def test_nothing_moves_under_the_pointer(
+    browse: Browse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New tables and references come, and those that are there stay where they are."""
+    monkeypatch.setattr(listeners, "LOOK_S", 0.02)
+    ws = shop(tmp_path / "w")
+    names = ("customers", "orders", "lines", "products", "discounts")
+    with explored(ws) as server:
+        page = browse(server, "#tab=map")
+        until(page, PAINTED)
+        expect(page.locator("#live")).to_have_text("live")
+        before = {name: corner(page, name) for name in names}
+        seen = place(page)
+        box = table(page, "products").bounding_box()
+        page.mouse.move(box["x"] + 30, box["y"] + 10)
+        expect(table(page, "products")).to_have_class(re.compile("lit"))
+        more = {
+            f"returns_{i}": pa.table({"product_id": [f"p{j:03}" for j in range(6, 50)]}) for i in range(3)
+        }
+        ws.track_all(more, kinds=("ucc", "ind"))
+        expect(reference(page, "returns_2", "product_id")).to_have_count(1)
+        assert {name: corner(page, name) for name in names} == before
+        assert place(page) == seen
+        expect(table(page, "products")).to_have_class(re.compile("lit"))
+        drawn = [(*at, at[0] + box.width, at[1] + box.height) for box, at in boxes_of(page)]
+        for a, b in combinations(drawn, 2):
+            assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+        check_lines(page)
+        # They go where they belong when somebody asks for it.
+        page.get_by_role("button", name="Lay out again").click()
+        laid = server.explorer.answer("workspace/map", {})["tables"]
+        assert {t["name"]: corner(page, t["name"]) for t in laid if t["name"] in names} == {
+            t["name"]: pytest.approx((t["x"], t["y"]), abs=0.06) for t in laid if t["name"] in names
+        }
+        expect(page.get_by_role("button", name="Lay out again")).to_be_disabled()
 
 
 def test_tables_are_shown_before_references(

@@ -199,11 +199,18 @@ def test_a_batch_is_seen_without_a_reload(
             page.locator("#overview").evaluate("node => { node.scrollTop = 300; }")
             ws.apply("t07", inserts=pa.table({"id": [3]}), batch_id="twice")
             expect(page.locator(".word.drifting")).to_have_text("1 drifting")
+            expect(page.locator("#summary")).to_contain_text("version 2")
+            # The keyboard is in the list: rows stay until it leaves, or somebody asks for what is newer.
+            newer = page.get_by_role("button", name="Show what is newer")
+            expect(newer).to_be_visible()
+            expect(page.locator(".health-row").first).to_contain_text("t00")
+            assert page.evaluate("document.activeElement.getAttribute('href')") == "#tab=table&name=t20"
+            assert page.locator("#overview").evaluate("node => node.scrollTop") == 300
+            newer.evaluate("button => button.click()")
             expect(page.locator(".health-row").first).to_contain_text("t07")
             expect(page.locator(".incident").first).to_contain_text("[id]")
-            expect(page.locator("#summary")).to_contain_text("version 2")
+            expect(newer).to_be_hidden()
             assert page.evaluate("window.__stays")
-            assert page.locator("#overview").evaluate("node => node.scrollTop") == 300
             assert page.evaluate("document.activeElement.getAttribute('href')") == "#tab=table&name=t20"
             expect(page.locator("#outdated")).to_be_hidden()
 
@@ -214,6 +221,42 @@ def on_a_port_of_its_own(ws: holdfast.Workspace) -> ExplorerServer:
         with contextlib.suppress(UsageError):
             return ExplorerServer(Explorer(ws), port)
     raise AssertionError("no port is free")
+
+
+UNDER = """([x, y]) => {
+  const node = document.elementFromPoint(x, y).closest("a");
+  window.__under ??= node;
+  return [node === window.__under, node.getAttribute("href"), node.getBoundingClientRect().top];
+}"""
+
+
+def test_nothing_moves_under_the_pointer(
+    browse: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listeners, "LOOK_S", 0.02)
+    with holdfast.open(tmp_path / "live.hold", engine="inline") as ws:
+        ws.track_all({f"t{i:02d}": pa.table({"id": list(range(40))}) for i in range(9)}, kinds=("ucc",))
+        with explored(ws) as server:
+            page = browse(server, "#tab=overview")
+            expect(page.locator("#live")).to_have_text("live")
+            box = page.locator("a[href='#tab=table&name=t03']").bounding_box()
+            point = [box["x"] + 20, box["y"] + box["height"] / 2]
+            page.mouse.move(*point)
+            before = page.evaluate(UNDER, point)
+            ws.apply("t07", inserts=pa.table({"id": [3]}), batch_id="twice")
+            expect(page.locator(".word.drifting")).to_have_text("1 drifting")
+            expect(page.get_by_role("button", name="Show what is newer")).to_be_visible()
+            assert page.evaluate(UNDER, point) == before
+            page.mouse.move(0, 0)
+            expect(page.locator(".health-row").first).to_contain_text("t07")
+            expect(page.locator(".incident")).to_have_count(1)
+            # What broke is not moved either.
+            page.locator(".incident").hover()
+            ws.apply("t08", inserts=pa.table({"id": [3]}))
+            expect(page.locator(".word.drifting")).to_have_text("2 drifting")
+            expect(page.locator(".incident")).to_have_count(1)
+            page.get_by_role("button", name="Show what is newer").click()
+            expect(page.locator(".incident")).to_have_count(2)
 
 
 def test_a_lost_server_is_told_and_found_again(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,44 @@ def test_inclusions(
         by_group = {record["_group"]: record[left] for _, record in t.listed(answer)}
         assert all(by_group[record["_group"]] == record[left] for _, record in t.listed(answer))
         assert sorted(by_group) == list(range(1, len(by_group) + 1))
+
+
+SIDES = [
+    (left, right) for left in (("a", "b"), ("b", "a"), ("a", "b", "c")) for right in permutations(COLUMNS)
+]
+
+
+@settings(max_examples=40)
+@given(**tables, sides=st.sampled_from(SIDES))
+@example([(2, 0, None, None)] * 4, [], [1], False, (("a", "b"), ("b", "c", "a")))
+@example([(0, 1, 1, None), (1, 0, 1, None), (1, None, 1, None), (2, 0, 0, None)] * 2, [], [4], True, SIDES[6])
+def test_inclusions_of_several_columns(
+    first: Cells,
+    then: Cells,
+    deleted: list[int],
+    merged: bool,
+    sides: tuple[tuple[str, ...], tuple[str, ...]],
+) -> None:
+    left, right = sides[0], sides[1][: len(sides[0])]
+    with table(first, then, deleted, merged=merged) as t:
+        answer = t.ws.violations("t", left, referenced=Side("t", right))
+        there = {tuple(row[c] for c in right) for row in t.rows}
+        tuples = [tuple(row[c] for c in left) for row in t.rows]
+        wanted = [p for p, values in enumerate(tuples) if None not in values and values not in there]
+        assert [place for place, _ in t.listed(answer)] == wanted
+        assert answer.n_violating == len(wanted)
+        assert answer.holds == (not wanted)
+        order = list(dict.fromkeys(tuples[p] for p in wanted))
+        groups_ = [record["_group"] for _, record in t.listed(answer)]
+        assert groups_ == [1 + order.index(tuples[p]) for p in wanted]
+        assert answer.n_groups == answer.dependency.missing_values == len(order)
+        whole = {values for values in tuples if None not in values}
+        assert answer.dependency.error == len(order) / max(1, len(whole))
+        few = t.ws.violations("t", left, referenced=Side("t", right), limit=2)
+        assert (few.n_violating, few.n_groups) == (answer.n_violating, answer.n_groups)
+        assert few.row_ids.tolist() == answer.row_ids[:2].tolist()
+        [ind] = t.ws.inds.measured([(Side("t", left), Side("t", right))])
+        assert (ind.missing_values, ind.missing_rows) == (len(order), len(wanted))
 
 
 predicates = st.lists(

@@ -6,12 +6,14 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.cover.history import Life, Past
+from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
@@ -21,9 +23,10 @@ from holdfast.core.words.dependency import Ind, Side
 from holdfast.core.words.display import SelfExplaining
 from holdfast.core.words.options import check_share
 from holdfast.errors import UnknownColumnError, UsageError, listing
-from holdfast.inclusions.composite_state import Composite, Composites, read_composites, stopped_texts
+from holdfast.inclusions.composite_state import Composites, read_composites, stopped_texts
 from holdfast.inclusions.generator import GeneratorState, ValueTable
 from holdfast.inclusions.pair_counts import PairCounts, pair_ids
+from holdfast.inclusions.several import node_of, single_columns
 
 if TYPE_CHECKING:
     from holdfast.core.cover.violating_rows import ViolatingRows
@@ -79,6 +82,8 @@ class IndReader:
         # The workspace's state begins with its first table, and never anew.
         self._past: Past[Mapping[str, Any]] = Past(tables, _cover_of, begins="")
         self._held: dict[tuple[str, Side, Side], bool | None] = {}
+        # Up to which version it is read when inclusions broke, and when each did.
+        self._broke: tuple[int, dict[tuple[Side, Side], list[int]]] = (0, {})
 
     def listed(
         self,
@@ -142,40 +147,70 @@ class IndReader:
         return None if state is None else (state, self._pair_counts(state))
 
     def measured(self, sides: Sequence[tuple[Side, Side]], at: int | None = None) -> list[Ind]:
-        """Inclusions of one column in another, in the order given, each with what it misses."""
+        """Inclusions in the order given, each with what it misses; of several columns without a coverage.
+
+        Cost: a pass over the pair counts; of several columns, if they are not known to hold, a job for each.
+        """
         from holdfast.inclusions.ind_list import inds_of
 
         state = self.generator(at)
         if state is None or not sides:
             return []
+        single = [pair for pair in sides if len(pair[0].columns) == 1]
         number = {name: i for i, name in state.names().items()}
         ids = np.array(
-            [[number[side.table, side.columns[0]] for side in pair] for pair in sides], dtype=np.int64
-        )
-        return inds_of(state, self._pair_counts(state), pair_ids(ids[:, 0], ids[:, 1]))
+            [[number[side.table, side.columns[0]] for side in pair] for pair in single], dtype=np.int64
+        ).reshape(-1, 2)
+        counted = iter(inds_of(state, self._pair_counts(state), pair_ids(ids[:, 0], ids[:, 1])))
+        return [next(counted) if len(p[0].columns) == 1 else self._measured(state, *p, at) for p in sides]
 
-    def broken(self, at: int | None = None) -> list[Ind]:
-        """Inclusions of one column in another that held once and do not now, each with what it misses.
+    def _measured(self, state: GeneratorState, dependent: Side, referenced: Side, at: int | None) -> Ind:
+        """One of several columns."""
+        from holdfast.inclusions.tuple_reading import misses
 
-        Cost: a pass over the changes since the first of the tables was tracked.
+        if self._holds(state, self._pair_counts(state), self._composites(state), dependent, referenced):
+            return Ind(dependent, referenced, coverage=None)
+        return misses(state, dependent, referenced, partial(self._rows, at=at))[0]
+
+    def _rows(self, table: str, at: int | None) -> Relation:
+        return self._tables.rows(self._tables.current(table, at)[1])
+
+    def broken(self, at: int | None = None) -> list[tuple[Side, Side]]:
+        """The sides of inclusions that held once and do not now; `measured` says what they miss.
+
+        Cost: a pass over the changes since the first of the tables was tracked; of those that were read
+        before only over the newer ones.
         """
         at = self._tables.newest(at)
         state = self.generator(at)
-        if state is None:
+        if state is None or at is None:
             return []
-        ledger, there = self._tables.ledger, set(state.names().values())
-        tracked = {c.table: c.version for c in ledger.commits() if c.action == "track"}
-        sides = dict.fromkeys(
-            (Side.from_dict(c.dependency["dependent"]), Side.from_dict(c.dependency["referenced"]))
-            for c in ledger.changes(since=min(tracked.values(), default=0), until=at, kind="ind")
-            if c.change == "broke" and c.version > tracked.get(c.table, 0)
-        )
+        there, tracked = set(state.names().values()), self._tracked()
+        self._read_broken(at)
         usable = [
             pair
-            for pair in sides
-            if all(len(side.columns) == 1 and (side.table, *side.columns) in there for side in pair)
+            for pair, versions in self._broke[1].items()
+            if all((side.table, column) in there for side in pair for column in side.columns)
+            and any(max(tracked[side.table] for side in pair) < version <= at for version in versions)
         ]
-        return [ind for ind in self.measured(usable, at) if ind.missing_values]
+        parts = list(dict.fromkeys(part for pair in usable for part in single_columns(*pair)))
+        lost = {(ind.dependent, ind.referenced) for ind in self.measured(parts, at) if ind.missing_values}
+        refuted = self._composites(state).refuted
+        return [
+            pair
+            for pair in usable
+            if not lost.isdisjoint(single_columns(*pair)) or node_of(state, *pair) in refuted
+        ]
+
+    def _read_broken(self, at: int) -> None:
+        """Reads when each inclusion broke, up to a version: of what is read the ledger says nothing else."""
+        until, broke = self._broke
+        if at > until:
+            for c in self._tables.ledger.changes(since=until, until=at, kind="ind"):
+                if c.change == "broke":
+                    sides = (Side.from_dict(c.dependency[side]) for side in ("dependent", "referenced"))
+                    broke.setdefault(tuple(sides), []).append(c.version)  # type: ignore[arg-type]
+            self._broke = at, broke
 
     def links(
         self,
@@ -223,13 +258,22 @@ class IndReader:
             listed = [ind for ind in listed if ind.missing_values <= 1 or ind.error <= ALMOST]
         inds = with_coverage(list(unmuted_inds(listed, states.__getitem__)), relations, as_text)
         linkage = rank_links(facts, keys, inds)
-        if with_broken and (lost := sorted(set(self.broken(at)).difference(inds))):
-            unbroken = [replace(ind, error=0.0, missing_values=0, missing_rows=0) for ind in lost]
-            linkage = linkage.with_broken(rank_links(facts, keys, [*inds, *unbroken]), lost)
+        if with_broken and (lost := {Ind(*sides) for sides in self.broken(at)}.difference(inds)):
+            unbroken = with_coverage(self._as_once(sorted(lost), at), relations, as_text)
+            links = linkage.lost_links(rank_links(facts, keys, [*inds, *unbroken]), lost)
+            now = self.measured([(link.dependent, link.referenced) for link in links], at)
+            linkage = linkage.with_broken(links, now)
         if table is None:
             return linkage
         chosen = tuple(k for k in linkage.links if table in (k.dependent.table, k.referenced.table))
         return Linkage(chosen, linkage.primary_keys)
+
+    def _as_once(self, lost: Sequence[Ind], at: int | None) -> list[Ind]:
+        """Inclusions as if they held; of one column with the coverage that there is now."""
+        single = [ind for ind in lost if len(ind.columns) == 1]
+        counted = self.measured([(ind.dependent, ind.referenced) for ind in single], at)
+        wide = [replace(ind, coverage=None) for ind in lost if len(ind.columns) > 1]
+        return [replace(ind, error=0.0, missing_values=0, missing_rows=0) for ind in (*counted, *wide)]
 
     def not_null(self, table: str, at: int | None = None) -> frozenset[str]:
         """The columns of a table that have no NULL, now or, while its files are there, at a version."""
@@ -268,9 +312,7 @@ class IndReader:
     def life(self, dependent: Side, referenced: Side) -> Life:
         """When an inclusion held and when not, since both tables were tracked; of several columns as far as
         it was looked at. Cost: the pair counts of each version that changed them, once."""
-        for side in (dependent, referenced):
-            for column in side.columns:
-                self.column_id(Side(side.table, (column,)), None)
+        self._check_columns(dependent, referenced)
         tracked = self._tracked()
         since = max(tracked[side.table] for side in (dependent, referenced))
 
@@ -285,25 +327,31 @@ class IndReader:
         return self._past.life(SHARED, self._tables.version, holds, since=since)
 
     def violations(self, dependent: Side, referenced: Side, *, limit: int | None = None) -> ViolatingRows:
-        """The rows whose value in one column the other one lacks, oldest first; a missing value is a group.
+        """The rows whose value in one column, or combination in several, the other side lacks, oldest first.
 
-        All of them go if the inclusion is to hold. One job; `limit`: of the first rows only.
+        A missing value is a group. All of them go if the inclusion is to hold. `limit`: of the first rows
+        only. One job, of several columns two.
         """
         from holdfast.core.cover.violating_rows import Removal, ViolatingRows
         from holdfast.inclusions.ind_list import inds_of
         from holdfast.inclusions.missing import orphans
+        from holdfast.inclusions.tuple_reading import misses
 
-        at = self._tables.newest()
+        at, several = self._tables.newest(), len(dependent.columns) > 1
         generator = self.generator(at) or GeneratorState()
-        left, right = self._column_ids(dependent, referenced, at)
-        [ind] = inds_of(
-            generator, self._pair_counts(generator), pair_ids(np.array([left]), np.array([right]))
-        )
-        table = generator.table(dependent.table)
-        assert table is not None
-        rows = self._tables.rows(self._tables.current(dependent.table, at)[1])
         ids, group, n = np.empty(0, np.int64), np.empty(0, np.int64), 0
-        if ind.missing_values:
+        if several:
+            self._check_columns(dependent, referenced)
+            ind, missing = misses(generator, dependent, referenced, partial(self._rows, at=at), limit)
+            ids, group, n = missing.row_ids, missing.group, missing.n_rows
+        else:
+            left, right = self._column_ids(dependent, referenced, at)
+            pair = pair_ids(np.array([left]), np.array([right]))
+            [ind] = inds_of(generator, self._pair_counts(generator), pair)
+        rows = self._rows(dependent.table, at)
+        if ind.missing_values and not several:
+            table = generator.table(dependent.table)
+            assert table is not None
             ids, group, n = orphans(generator, rows, table, dependent.columns[0], right, limit)
         return ViolatingRows(
             ind,
@@ -315,7 +363,7 @@ class IndReader:
             ids,
             {"group": group, "remove": np.ones(len(ids), dtype=np.bool_)},
             n_groups=ind.missing_values,
-            noun="missing value",
+            noun="missing combination" if several else "missing value",
         )
 
     def since(self, state: TableState, inds: Sequence[Ind], until: int) -> NDArray[np.int64]:
@@ -329,6 +377,17 @@ class IndReader:
 
     def _held_in(self, state: GeneratorState, dependent: Side, referenced: Side) -> bool | None:
         """Whether an inclusion held at a version; None where that is not known."""
+        if any(state.table(side.table) is None for side in (dependent, referenced)):
+            return None
+        pairs = PairCounts.load(self._tables.root, state.pairs)
+        composites = read_composites(self._tables.root, state.composites)
+        return self._holds(state, pairs, composites, dependent, referenced)
+
+    @staticmethod
+    def _holds(
+        state: GeneratorState, pairs: PairCounts, composites: Composites, dependent: Side, referenced: Side
+    ) -> bool | None:
+        """Whether an inclusion holds, as far as counts and combinations tell."""
         from holdfast.inclusions.ind_list import inds_of
 
         ids: list[list[int]] = []
@@ -338,18 +397,20 @@ class IndReader:
                 return None
             ids.append([table.first + table.columns.index(column) for column in side.columns])
         wanted = pair_ids(*(np.array(side) for side in ids))
-        pairs = PairCounts.load(self._tables.root, state.pairs)
         if any(ind.missing_values for ind in inds_of(state, pairs, wanted)):
             return False
         if len(dependent.columns) == 1:
             return True
-        composites = read_composites(self._tables.root, state.composites)
-        order = np.argsort(ids[0]).tolist()  # of the schema
-        left, right = (Side(s.table, tuple(s.columns[i] for i in order)) for s in (dependent, referenced))
-        node = Composite(left, right)
+        node = node_of(state, dependent, referenced)
         if node in composites.valid:
             return True
         return False if node in composites.refuted else None
+
+    def _check_columns(self, *sides: Side) -> None:
+        """An error unless all columns take part in inclusions."""
+        for side in sides:
+            for column in side.columns:
+                self.column_id(Side(side.table, (column,)), None)
 
     def _column_ids(self, dependent: Side, referenced: Side, at: int | None) -> tuple[int, int]:
         left, right = (self.column_id(side, at) for side in (dependent, referenced))

@@ -1,7 +1,8 @@
-"""The task of composite inclusions: which tuples of some rows are in no row of another table.
+"""The tasks of composite inclusions: which tuples of some rows are in no row of another table.
 
 - `check_tuples`: rows of one segment of the dependent table, against all segments of the referenced one; or
   rows that were deleted from one segment of the referenced table, and which live rows miss them now.
+- `orphan_tuples`: all rows of one segment whose tuple is missing, not only a few that show it.
 
 Tuples are compared exactly and without hashing them: each value is translated into the local codes of the
 segment that it is looked for in, once per dictionary; then codes are compared. A list of rows is walked only
@@ -29,7 +30,7 @@ from holdfast.core.store.root import Root, root_of
 from holdfast.core.words.schema import Schema
 from holdfast.inclusions.identity import codes_of, identities
 from holdfast.inclusions.kernels import tuple_lookup
-from holdfast.inclusions.kernels.tuple_lookup import OPEN
+from holdfast.inclusions.kernels.tuple_lookup import HAS_NULL, OPEN
 
 U64 = NDArray[np.uint64]
 U32 = NDArray[np.uint32]
@@ -283,6 +284,26 @@ def missing(rows: Rows, columns: Columns, there: Sequence[Opened], partners: Col
     return np.empty(0, np.int64)
 
 
+def all_missing(rows: Rows, columns: Columns, there: Sequence[Opened], partners: Columns) -> I64:
+    """Which of the rows have a tuple that no live row of the other segments has: all positions, in order.
+
+    A row with a NULL misses nothing. Cost: a lookup of each tuple of a chunk of rows.
+    """
+    finders = [Finder(o, partners, len(rows), rows_wanted=False) for o in there]
+    gone = [np.empty(0, np.int64)]
+    for start in range(0, len(rows), CHUNK_ROWS):
+        part = slice(start, min(len(rows), start + CHUNK_ROWS))
+        codes = rows.codes(columns, part)
+        first, numbers = tuple_lookup.numbered_tuples(codes)
+        row_of = np.where((codes[:, first] == 0).any(axis=0), HAS_NULL, OPEN).astype(np.int64)
+        for finder in finders:
+            if not (row_of == OPEN).any():
+                break
+            finder.find(rows, columns, start + first, row_of, 0)
+        gone.append(start + np.flatnonzero((row_of == OPEN)[numbers]))
+    return np.concatenate(gone)
+
+
 def _spread(positions: I64 | None, n_rows: int) -> I64:
     """A sample from all over the rows; so is its beginning."""
     n = min(SAMPLES[-1], n_rows)
@@ -368,3 +389,30 @@ def _lost(payload: Payload, nodes: Sequence[Any]) -> list[I64]:
             look = look[row_of == OPEN]
         out.append(np.array(ids[:wanted], dtype=np.int64))
     return out
+
+
+def orphan_tuples(payload: Payload) -> bytes:
+    """The first so many rows of a segment whose tuple the referenced table lacks, and how many there are.
+
+    `keys` and `checks` [k, m] are the identities of all missing tuples, `tuple` says which one each row has.
+    """
+    [here] = _opened(payload, "dependent")
+    columns, segment = payload["columns"], here.segment
+    rows = Rows(here, np.flatnonzero(segment.live) if segment.ref.n_deleted else None)
+    at = all_missing(rows, columns, _opened(payload, "referenced"), payload["partners"])
+    codes = rows.codes(columns, at)
+    first, numbers = tuple_lookup.numbered_tuples(codes)
+    keys = np.empty((len(columns), len(first)), np.uint64)
+    checks = np.empty((len(columns), len(first)), np.uint32)
+    for i, c in enumerate(columns):
+        used, which = np.unique(codes[i, first], return_inverse=True)
+        texts = segment.texts(c)
+        texts = None if texts is None else texts.take(pa.array(used - 1))
+        of_used = identities(
+            segment.dictionary(c)[used - 1], texts, segment.schema.types[c], here.as_text, segment.key
+        )
+        keys[i], checks[i] = (part[which] for part in of_used)
+    listed = slice(0, payload["limit"])  # positions ascend as ids do
+    row_ids = segment.row_ids(rows.at(at[listed]))
+    values = {"keys": keys.reshape(-1), "checks": checks.reshape(-1)}
+    return pack({"row_ids": row_ids, "tuple": numbers[listed], **values, "n_rows": np.array([len(at)])}, {})

@@ -120,6 +120,59 @@ def refuting_rows(tables: Mapping[str, TableRows], looks: Sequence[Look]) -> lis
     return [list(dict.fromkeys(ids))[:WITNESSES] for ids in row_ids]
 
 
+@dataclass(frozen=True)
+class MissingTuples:
+    """The rows of a table whose tuples another one lacks: the first ones, oldest first, and all counted."""
+
+    row_ids: I64
+    group: I64  # the number of each row's tuple, from 1, in the order in which the rows have them
+    n_rows: int
+    n_tuples: int  # different ones that are missing
+
+
+def missing_tuples(left: TableRows, right: TableRows, look: Look, limit: int | None) -> MissingTuples:
+    """All that refutes one inclusion; `limit`: of the first rows only. One job.
+
+    Cost: a lookup of each tuple of a chunk of rows; what is held is a row's id and tuple, and of each missing
+    tuple the identities of its values.
+    """
+    payloads = [
+        {
+            "root": str(left.relation.root),
+            "columns": list(look.columns),
+            "partners": list(look.partners),
+            "dependent": _side(left, [ref]),
+            "referenced": _side(right),
+            "limit": limit,
+        }
+        for ref in left.relation.segments
+        if ref.n_live
+    ]
+    results = left.relation.run(tuple_tasks.orphan_tuples, payloads, NS_TUPLE * left.relation.n_rows)
+    n_columns = len(look.columns)
+    identities = np.concatenate(
+        [np.empty((2 * n_columns, 0), np.uint64)]
+        + [
+            np.concatenate(
+                [r.array(name).astype(np.uint64).reshape(n_columns, -1) for name in ("keys", "checks")]
+            )
+            for r in results
+        ],
+        axis=1,
+    )
+    tuples, number = np.unique(identities, axis=1, return_inverse=True)
+    starts = np.cumsum([0, *(len(r.array("keys")) // n_columns for r in results)])
+    ids = np.concatenate([np.empty(0, np.int64), *(r.array("row_ids") for r in results)])
+    places = [start + r.array("tuple") for start, r in zip(starts.tolist(), results, strict=False)]
+    order = np.argsort(ids)[:limit]
+    tuple_of_row = number.reshape(-1)[np.concatenate([np.empty(0, np.int64), *places])[order]]
+    _, first, which = np.unique(tuple_of_row, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(1, len(first) + 1)
+    n_rows = sum(int(r.array("n_rows")[0]) for r in results)
+    return MissingTuples(ids[order], rank[which.reshape(-1)], n_rows, tuples.shape[1])
+
+
 def _side(table: TableRows, segments: Sequence[SegmentRef] | None = None) -> dict[str, Any]:
     relation = table.relation
     chosen = [s for s in relation.segments if s.n_live] if segments is None else segments

@@ -129,7 +129,8 @@ class Explorer:
             for name in ws.tables(at)
         ]
         linked = self._newest.lake
-        lake = None if linked is None else {**linked.summary().to_dict(), "version": version}
+        about = {"version": version, "changed": self._newest.lake_changed}
+        lake = None if linked is None else {**linked.summary().to_dict(), **about}
         nouns = {kind: list(entries()[kind].nouns) for kind in kinds()}
         workspace = {"version": version, "tables": tables, "nouns": nouns}
         return {"lake": lake, "workspace": workspace, "write": self.write}

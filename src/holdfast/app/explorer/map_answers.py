@@ -80,26 +80,19 @@ class MapAnswers:
         pinned = [
             (Side(p.table, p.columns), p.referenced) for p in ws.pins(at=at) if p.referenced is not None
         ]
-        relied = self._measured(pinned)
+        relied = ws.inds.measured(pinned, at)
         return self._answer(with_pins(model_of(ws, with_broken=True), relied), frozenset(map(_sides, relied)))
-
-    def _measured(self, sides: Sequence[tuple[Side, Side]]) -> list[Ind]:
-        """Inclusions with what they miss; those of one column only, of others that is not counted."""
-        single = [pair for pair in sides if len(pair[0].columns) == 1]
-        return self._newest.workspace.inds.measured(single, self._newest.at)
 
     def _answer(self, model: Model, relied: frozenset[tuple[Side, Side]]) -> dict[str, Any]:
         newest = self._newest
         drawing = drawing_of(model)
         drawn = [(r.foreign_key.dependent, r.foreign_key.referenced) for r in drawing.references]
-        measured = {_sides(ind): ind for ind in self._measured(drawn)}
-        references = [
-            reference_dict(
-                r, measured.get(sides) or Ind(*sides, r.foreign_key.error, coverage=None), sides in relied
-            )
-            for r, sides in zip(drawing.references, drawn, strict=True)
-        ]
         ws, at = newest.workspace, newest.at
+        measured = ws.inds.measured(drawn, at)
+        references = [
+            reference_dict(r, ind, _sides(ind) in relied)
+            for r, ind in zip(drawing.references, measured, strict=True)
+        ]
         return {
             **drawing.to_dict(),
             "references": references,
@@ -123,15 +116,15 @@ class MapAnswers:
         )
         since, turned = ws.inds.spell(ind) if reference["state"] != "unproved" else (None, None)
         answer = {"version": self._newest.version, "since": since, "turned": turned_dict(turned)}
-        if reference["state"] != "broken" or len(ind.columns) > 1:
+        if reference["state"] != "broken":
             return {**answer, "n_values": 0, "n_rows": 0, "values": [], "complete": True}
-        found = ws.violations(table, ind.columns, referenced=ind.referenced, limit=MOST_ROWS)
+        rows = ws.violations(table, ind.columns, referenced=ind.referenced, limit=MOST_ROWS)
         return {
             **answer,
-            "n_values": found.n_groups,
-            "n_rows": found.n_violating,
-            "values": orphans_of(found, ind.columns[0]),
-            "complete": found.complete,
+            "n_values": rows.n_groups,
+            "n_rows": rows.n_violating,
+            "values": orphans_of(rows, ind.columns),
+            "complete": rows.complete,
         }
 
 
@@ -175,11 +168,13 @@ def with_pins(model: Model, pinned: list[Ind]) -> Model:
     return replace(model, foreign_keys=tuple(added))
 
 
-def orphans_of(found: ViolatingRows, column: str) -> list[dict[str, Any]]:
-    """Missing values and how many rows have each: those of most rows first, then the oldest."""
+def orphans_of(rows: ViolatingRows, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Missing values and how many rows have each: those of most rows first, then the oldest. Of several
+    columns a value is the list of theirs."""
     from holdfast.core.cover.news import plain_rows
 
-    groups, first, counts = np.unique(found.said["group"], return_index=True, return_counts=True)
+    groups, first, counts = np.unique(rows.said["group"], return_index=True, return_counts=True)
     order = np.lexsort((groups, -counts))[:MOST_ORPHANS]
-    rows = plain_rows(found.relation.fetch(found.row_ids[first[order]]).select([column]))
-    return [{"value": row[column], "n_rows": n} for row, n in zip(rows, counts[order].tolist(), strict=True)]
+    some = plain_rows(rows.relation.fetch(rows.row_ids[first[order]]).select(list(columns)))
+    values = [[row[c] for c in columns] if len(columns) > 1 else row[columns[0]] for row in some]
+    return [{"value": value, "n_rows": n} for value, n in zip(values, counts[order].tolist(), strict=True)]

@@ -39,6 +39,7 @@ class Newest:
         self.workspace = workspace
         self.version = -1  # before the first question
         self.lake: Lake | None = None
+        self.lake_changed = -1  # the version since which, at least, the lake is as it is
         self._kept: dict[Hashable, Any] = {}
 
     def refresh(self) -> bool:
@@ -48,7 +49,7 @@ class Newest:
             return False
         lake = self.workspace.lake()
         if lake is None or self.lake is None or lake.state != self.lake.state:
-            self.lake = lake  # else the open one has its names and arrays at hand
+            self.lake, self.lake_changed = lake, version  # else the open one has its names at hand
         self.version = version
         self._kept.clear()
         return True

@@ -17,7 +17,7 @@ from holdfast.app.explorer.tracked_answers import dependency_dict, rank_dict
 from holdfast.app.report.texts import pin_text
 from holdfast.core.words.change import Pin
 from holdfast.core.words.column_facts import ColumnFacts
-from holdfast.core.words.dependency import Dependency, Ind
+from holdfast.core.words.dependency import Dependency, Ind, Side
 from holdfast.core.words.key_score import KeyScores
 from holdfast.core.words.ranks import ROLES, Rank, best_first
 from holdfast.errors import UnknownColumnError
@@ -31,6 +31,7 @@ USUAL_DEPENDENCIES = 50
 MOST_KEYS = 12  # of the table's head; all are among the dependencies
 MOST_REFERENCES = 100
 MOST_PINS = 500
+RELIED = ("foreign key", "pinned")
 
 
 class TableAnswers:
@@ -93,7 +94,7 @@ class TableAnswers:
         primary = keys["first"][0]["columns"] if keys["has_primary"] else []
         to: dict[str, list[str]] = {}
         for r in references:
-            if r["role"] in ("foreign key", "pinned"):
+            if r["role"] in RELIED:
                 for column, other in zip(r["dependent"]["columns"], r["referenced"]["columns"], strict=True):
                     to.setdefault(column, []).append(f"{r['referenced']['table']}.{other}")
         columns = []
@@ -149,7 +150,8 @@ class TableAnswers:
     def _references(self, name: str, pins: Sequence[Pin]) -> dict[str, Any]:
         """Inclusions of the table and in it, those that are chosen or pinned first.
 
-        One that misses a few values is there if it would be a foreign key: it broke, most likely.
+        One that misses a few values is there if it would be a foreign key: it broke, most likely. So is one
+        of several columns that broke; what it misses is looked up in rows.
         """
         ws, at = self._newest.workspace, self._newest.at
         near = [
@@ -157,12 +159,22 @@ class TableAnswers:
             for ind in ws.inds.listed(name, at, ORPHAN)
             if ind.missing_values <= 1 or ind.error <= ALMOST or _is_pinned(ind, pins)
         ]
-        ranks = self._order.ranks(near)
-        placed = [
-            (near[i], ranks[i])
-            for i in best_first(ranks)
-            if not near[i].missing_values or ranks[i].role in ("foreign key", "pinned")
+        lost = self._lost(name, pins)
+        ranked = list(zip([*near, *lost], self._order.ranks([*near, *lost]), strict=True))
+        referring = {ind.dependent for ind, rank in ranked[: len(near)] if rank.role in RELIED}
+        gone = {
+            ind
+            for ind, rank in ranked[len(near) :]
+            if rank.role == "pinned" or (rank.role == "foreign key" and ind.dependent not in referring)
+        }
+        sides = [(ind.dependent, ind.referenced) for ind in lost if ind in gone]
+        measured = {ind: ind for ind in ws.inds.measured(sides, at)}
+        chosen = [
+            (measured.get(ind, ind), rank)
+            for i, (ind, rank) in enumerate(ranked)
+            if (ind in gone if i >= len(near) else not ind.missing_values or rank.role in RELIED)
         ]
+        placed = [chosen[i] for i in best_first([rank for _, rank in chosen])]
         answer: dict[str, Any] = {}
         for side in ("out", "into"):
             those = [(ind, rank) for ind, rank in placed if name == _table_of(ind, side)]
@@ -170,6 +182,16 @@ class TableAnswers:
             answer[side] = self._told(name, meant[:MOST_REFERENCES])
             answer[f"n_{side}"], answer[f"n_chance_{side}"] = len(those), len(those) - len(meant)
         return answer
+
+    def _lost(self, name: str, pins: Sequence[Pin]) -> list[Ind]:
+        """The inclusions of several columns that do not hold and did, or are pinned, as if they held."""
+        ws, at = self._newest.workspace, self._newest.at
+        broken: list[tuple[Side, Side]] = self._newest.cached("broken", lambda: ws.inds.broken(at))
+        pinned = [Ind(Side(p.table, p.columns), p.referenced) for p in pins if p.referenced and not p.holds]
+        several = dict.fromkeys(
+            ind for ind in (*(Ind(*sides) for sides in broken), *pinned) if len(ind.columns) > 1
+        )
+        return [ind for ind in several if name in (ind.dependent.table, ind.referenced.table)]
 
     def _pin(self, pin: Pin) -> dict[str, Any]:
         fields = {**pin.to_dict(), "text": pin_text(pin), "counted": pin.counted}

@@ -159,6 +159,14 @@ def find_marked(wanted: I32, row_of: I64, marks: Bool, sizes: I64, stop: int = 0
 def distinct_tuples(columns: I32) -> I64:
     """Positions of tuples, one of each: int32[k, m] of codes of 0 or more. No order is promised.
 
+    Cost: that of `numbered_tuples`.
+    """
+    return numbered_tuples(columns)[0]
+
+
+def numbered_tuples(columns: I32) -> tuple[I64, I64]:
+    """(positions of tuples, one of each; which of these each tuple equals): of int32[k, m], codes from 0 on.
+
     Columns are combined two at a time and numbered anew in between, so nothing overflows. Cost: k - 1 hash
     probes a tuple.
     """
@@ -170,7 +178,8 @@ def distinct_tuples(columns: I32) -> I64:
         joint = numbers.astype(np.uint64)
     first = np.full(int(numbers.max(initial=0)) + 1, -1, dtype=np.int64)
     first[numbers[::-1]] = np.arange(columns.shape[1] - 1, -1, -1)
-    return first[first >= 0]
+    there = first >= 0
+    return first[there], (np.cumsum(there) - 1)[numbers]
 
 
 @njit(cache=True, nogil=True)

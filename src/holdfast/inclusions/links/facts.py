@@ -6,7 +6,7 @@ What has to be read is read by tasks, one for each segment, and one job for all 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from holdfast.core.rows.segments import Segment, row_hashes
 from holdfast.core.rows.tasks import Payload, opened, parsed_schema
 from holdfast.core.store.bundle import pack, unpack
 from holdfast.core.words.column_facts import ColumnFacts, domain
-from holdfast.core.words.dependency import Ind
+from holdfast.core.words.dependency import Ind, Side
 from holdfast.core.words.schema import Type
 from holdfast.inclusions.generator import GeneratorState, ValueTable
 from holdfast.inclusions.identity import identities
@@ -197,8 +197,20 @@ def with_coverage(
     sides = dict.fromkeys(
         side for ind in itertools.compress(inds, wide) for side in (ind.dependent, ind.referenced)
     )
+    counts = counted_sides(sides, relations, as_text)
+    return [
+        replace(ind, coverage=counts[ind.dependent] / max(1, counts[ind.referenced])) if is_wide else ind
+        for ind, is_wide in zip(inds, wide, strict=True)
+    ]
+
+
+def counted_sides(
+    sides: Iterable[Side], relations: Mapping[str, Relation], as_text: Mapping[str, bool]
+) -> dict[Side, int]:
+    """How many different combinations without NULL the rows have in some columns. One job over the rows."""
+    sides = list(sides)
     if not sides:
-        return list(inds)
+        return {}
     payloads = [
         relations[side.table].payload(
             segment=segment, columns=list(side.columns), as_text=as_text[side.table], side=i
@@ -207,11 +219,7 @@ def with_coverage(
         for segment in relations[side.table].live
     ]
     n_cells = sum(relations[side.table].n_rows * len(side.columns) for side in sides)
-    counts = dict(zip(sides, _counted(payloads, len(sides), n_cells, relations), strict=True))
-    return [
-        replace(ind, coverage=counts[ind.dependent] / max(1, counts[ind.referenced])) if is_wide else ind
-        for ind, is_wide in zip(inds, wide, strict=True)
-    ]
+    return dict(zip(sides, _counted(payloads, len(sides), n_cells, relations), strict=True))
 
 
 def _counted(

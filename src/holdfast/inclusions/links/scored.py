@@ -15,7 +15,7 @@ data is read. The result is a function of the arguments as sets: their order doe
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp
 from typing import Any
@@ -71,21 +71,26 @@ class Linkage(Coded, Ranked):
     def ranked(self) -> Sequence[Any]:
         return self.links
 
-    def with_broken(self, as_before: Linkage, lost: Sequence[Ind]) -> Linkage:
-        """These links, and those that are chosen `as_before`, when what was lost held: of columns that have
-        none, to primary keys (of a copied column nobody knows any more that it is one). Each with what it
-        misses now."""
+    def lost_links(self, as_before: Linkage, lost: Collection[Ind]) -> list[Link]:
+        """Of what was lost the links that are chosen `as_before`, when it held: of columns that have none
+        now, to primary keys (of a copied column nobody knows any more that it is one)."""
         referring = {link.dependent for link in self.links if link.chosen}
-        misses = {(ind.dependent, ind.referenced): ind for ind in lost}
-        more = [
-            replace(link, error=ind.error, missing_values=ind.missing_values)
+        return [
+            link
             for link in as_before.links
             if link.chosen
             and link.dependent not in referring
-            and link.referenced.columns == self.primary_keys.get(link.referenced.table)
-            and (ind := misses.get((link.dependent, link.referenced)))
+            and {*link.referenced.columns} == {*self.primary_keys.get(link.referenced.table, ())}
+            and Ind(link.dependent, link.referenced) in lost
         ]
-        return Linkage(tuple(sorted([*self.links, *more], key=lambda link: -link.score)), self.primary_keys)
+
+    def with_broken(self, links: Sequence[Link], now: Sequence[Ind]) -> Linkage:
+        """These links and some that are broken, each with what it misses now."""
+        broken = [
+            replace(link, error=ind.error, missing_values=ind.missing_values)
+            for link, ind in zip(links, now, strict=True)
+        ]
+        return Linkage(tuple(sorted([*self.links, *broken], key=lambda link: -link.score)), self.primary_keys)
 
 
 def rank_links(

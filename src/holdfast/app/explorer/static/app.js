@@ -49,8 +49,8 @@ class Page {
   }
 
   /** The link in the head leads back to where a view was. */
-  link(route) {
-    byId(`tab-${this.tab}`).setAttribute("href", format(route));
+  link(route, tab = this.tab) {
+    byId(`tab-${tab}`).setAttribute("href", format(route));
   }
 
   /** What stands above the views: counted things, such as "2 tables", and perhaps more. */
@@ -121,15 +121,12 @@ class Page {
 
   /** There is a new version of the workspace. */
   #renew() {
-    const view = this.opened.get(this.tab);
-    if (view?.refresh === undefined) {
-      byId("outdated").hidden = false;
-      return;
-    }
     this.summary = get("summary");
     this.summary.catch(() => {});
     this.#tellTracked();
-    for (const other of this.opened.values()) other.refresh?.();
+    for (const view of this.opened.values()) view.refresh?.();
+    const view = this.opened.get(this.tab);
+    if (view !== undefined && view.refresh === undefined) byId("outdated").hidden = false;
   }
 }
 

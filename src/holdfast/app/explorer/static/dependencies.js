@@ -3,8 +3,9 @@
 
 import { actions } from "./actions.js";
 import { get, Latest } from "./api.js";
-import { bar, count, el, failure, fill, loading, notice, number, plural, refill, score, share, text } from "./dom.js";
+import { bar, count, el, failure, fill, loading, notice, number, plural, refill, score, share, text, values } from "./dom.js";
 import { format } from "./route.js";
+import { Still } from "./still.js";
 
 const PAGE = 50;
 const TYPING_MS = 120;
@@ -57,6 +58,7 @@ export class Dependencies {
     this.column = el("div", { class: "of-column" });
     this.status = el("p", { class: "status", role: "status" });
     this.list = el("ol", { class: "dependencies" });
+    this.still = new Still(this.list);
     this.more = el("div", { class: "further" });
     this.node = el(
       "section",
@@ -109,7 +111,7 @@ export class Dependencies {
 
   /** The same of a new version, in place: as many as there are. */
   async refresh() {
-    if (this.painted) await this.#ask(Math.max(PAGE, this.loaded.length), this.withChance);
+    if (this.painted) await this.#ask(Math.max(PAGE, this.loaded.length), this.withChance, true);
   }
 
   #want(change) {
@@ -147,17 +149,23 @@ export class Dependencies {
     this.chose(column);
   }
 
-  async #ask(limit = PAGE, withChance = false) {
+  /** `again`: the same as before, of a newer version; rows then wait for the pointer to leave. */
+  async #ask(limit = PAGE, withChance = false, again = false) {
     clearTimeout(this.#typing);
+    this.still.drop();
     const signal = this.#latest.next();
     this.withChance = withChance;
     const parameters = this.#parameters({ limit: Math.min(1000, limit) });
     try {
       const answer = await get("workspace/dependencies", parameters, { signal });
       if (signal.aborted) return;
-      this.loaded = answer.dependencies;
-      this.answer = answer;
-      this.#paint();
+      const paint = () => {
+        this.loaded = answer.dependencies;
+        this.answer = answer;
+        this.#paint();
+      };
+      if (again) this.still.show(paint);
+      else paint();
     } catch (error) {
       if (error.name === "AbortError") return;
       this.status.textContent = "";
@@ -217,6 +225,7 @@ export class Dependencies {
   }
 
   async #next() {
+    this.still.now();
     const signal = this.#latest.next();
     const { n_chance: nChance, n_muted: nMuted, n_matching: nMatching } = this.answer;
     const nMeant = nMatching - nChance - nMuted;
@@ -288,7 +297,7 @@ function note(d) {
   if (d.kind === "ind" && typeof d.coverage === "number") notes.push(`covers ${share(d.coverage)}`);
   if (d.kind === "profile" && d.reason) notes.push(d.reason);
   if (d.error) notes.push(`error ${share(d.error)}`);
-  if (d.missing_values) notes.push(`${plural(d.missing_values, "value")} missing`);
+  if (d.missing_values) notes.push(`${values(d.missing_values, d.dependent.columns)} missing`);
   if (d.n_exceptions) notes.push(plural(d.n_exceptions, "exception"));
   return notes.join(" · ");
 }

@@ -9,8 +9,10 @@ import { Camera, fitted, gestures, zoomIn } from "./camera.js";
 import { el, failure, fill, loading, notice, plural } from "./dom.js";
 import { download, pictureOf, pngOf } from "./diagram_export.js";
 import { Drawing } from "./diagram_drawing.js";
+import { apartOf, stayed } from "./diagram_places.js";
 import { overviewPanel, referencePanel, tablePanel } from "./diagram_panels.js";
 import { format } from "./route.js";
+import { Still } from "./still.js";
 import { svg } from "./svg.js";
 
 const PATIENCE_MS = 300; // until tables are shown without their references
@@ -22,8 +24,8 @@ const FAR = 0.5; // from here only the names of tables are read
 class MapView {
   drawing = null;
   selected = {}; // {name, ask}
-  found = [];
-  at = -1; // in what was found
+  matches = []; // of the search
+  at = -1; // in these
   version = null;
   stale = true; // there is a newer version than the one that is shown
   asked = 0;
@@ -84,6 +86,7 @@ class MapView {
     this.status = el("p", { class: "diagram-status", role: "status" });
     this.message = el("div", { class: "message" }, loading("Reading tables"));
     this.aside = el("aside", { class: "right", "aria-label": "References" });
+    this.still = new Still(this.aside);
     const zoom = el(
       "div",
       { class: "zoom", role: "group", "aria-label": "Zoom" },
@@ -137,6 +140,7 @@ class MapView {
         return;
       }
       this.version = answer.version;
+      this.answer = answer;
       this.#show(answer, "");
       requestAnimationFrame(() => setTimeout(() => performance.mark("holdfast-painted-map", {
         detail: { tables: answer.tables.length, references: answer.references.length },
@@ -151,6 +155,7 @@ class MapView {
 
   #nothing() {
     this.drawing = null;
+    this.isComplete = false;
     fill(this.svg);
     this.holder.classList.add("bare");
     this.message.hidden = false;
@@ -162,19 +167,26 @@ class MapView {
   #show(answer, words) {
     this.holder.classList.remove("bare");
     this.message.hidden = true;
-    const first = this.drawing === null || this.references === 0;
-    this.references = answer.references.length;
+    const first = !this.isComplete;
+    this.isComplete = words === "";
     if (answer.style !== this.style) this.#dress(answer.style);
     const focused = document.activeElement?.closest?.(".diagram .table")?.dataset.table;
-    this.drawing = new Drawing(answer, this.put);
+    // The first time tables go where they belong; from then on each stays where it is seen.
+    const places = first ? null : stayed(answer, this.drawing.tables, this.put);
+    const apart = places === null ? answer.apart : apartOf(answer, this.drawing.answer.apart, places);
+    this.drawing = new Drawing({ ...answer, apart }, places ?? this.put);
+    this.hovered = this.hovered && (this.hovered.path
+      ? this.drawing.reference(this.hovered.data.child, this.hovered.data.ask)
+      : this.drawing.tables.get(this.hovered.data.name)) || null;
     fill(this.svg, this.drawing.node);
-    this.again.disabled = !Object.keys(this.put).some((name) => this.drawing.tables.has(name));
+    this.again.disabled = places === null && !Object.keys(this.put).some((name) => this.drawing.tables.has(name));
     fill(this.status, ...(words ? [el("span", { class: "spinner", "aria-hidden": "true" }), words] : []));
     for (const button of this.exports) button.disabled = words !== "";
     if (first && !this.touched) this.#fit();
     this.#moved(false);
     this.#find();
-    this.#select(first);
+    this.#light();
+    this.still.show(() => this.#select(first));
     if (focused !== undefined) [...this.svg.querySelectorAll(".table")].find((n) => n.dataset.table === focused)?.querySelector("[role=link]").focus();
   }
 
@@ -289,6 +301,7 @@ class MapView {
   #select(go = true) {
     const { drawing, selected } = this;
     if (drawing === null) return;
+    this.still.drop();
     this.page.link({ tab: "map", ...selected });
     this.#light();
     const reference = selected.ask ? drawing.reference(selected.name, selected.ask) : undefined;
@@ -341,9 +354,9 @@ class MapView {
   #find() {
     if (this.drawing === null) return;
     const text = this.box.value.trim();
-    this.found = this.drawing.find(text);
+    this.matches = this.drawing.find(text);
     this.at = -1;
-    this.nFound.textContent = !text ? "" : this.found.length ? plural(this.found.length, "table") : "nothing";
+    this.nFound.textContent = !text ? "" : this.matches.length ? plural(this.matches.length, "table") : "nothing";
   }
 
   #findKey(event) {
@@ -351,10 +364,10 @@ class MapView {
       this.box.value = "";
       this.#find();
       this.box.blur();
-    } else if (event.key === "Enter" && this.found.length) {
-      const n = this.found.length;
+    } else if (event.key === "Enter" && this.matches.length) {
+      const n = this.matches.length;
       this.at = this.at < 0 ? 0 : (this.at + (event.shiftKey ? n - 1 : 1)) % n;
-      const table = this.found[this.at];
+      const table = this.matches[this.at];
       this.nFound.textContent = `${this.at + 1} of ${n}`;
       this.#choose({ name: table.data.name });
       this.#goTo(table);
@@ -405,7 +418,8 @@ class MapView {
     this.put = {};
     this.#remember();
     this.touched = false;
-    this.#show(this.drawing.answer, "");
+    this.isComplete = false;
+    this.#show(this.answer, "");
     this.#fit();
   }
 

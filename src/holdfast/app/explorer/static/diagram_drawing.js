@@ -77,17 +77,17 @@ export class Drawing {
   find(text) {
     const wanted = text.toLowerCase();
     const has = (name) => wanted !== "" && name.toLowerCase().includes(wanted);
-    const found = [];
+    const matches = [];
     for (const table of this.tables.values()) {
       const { data, node, rows } = table;
       rows.forEach((row, i) => row.classList.toggle("match", has(data.columns[i].name)));
       const match = has(data.name) || data.all_columns.some(has);
       node.classList.toggle("match", match);
-      if (match) found.push(table);
+      if (match) matches.push(table);
     }
     this.node.classList.toggle("searching", wanted !== "");
     const exact = ({ data }) => (data.name.toLowerCase() === wanted ? 0 : has(data.name) ? 1 : 2);
-    return found.sort((a, b) => exact(a) - exact(b) || a.box.y - b.box.y || a.box.x - b.box.x);
+    return matches.sort((a, b) => exact(a) - exact(b) || a.box.y - b.box.y || a.box.x - b.box.x);
   }
 
   /** From afar only the names of tables are read: as large as they need to be, about their boxes. */

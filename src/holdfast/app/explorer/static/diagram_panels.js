@@ -1,7 +1,7 @@
 // Beside the map: what is broken, and all that is known of a reference or a table.
 
 import { get } from "./api.js";
-import { count, el, failure, fill, hint, loading, notice, number, paged, plural, share, text, value } from "./dom.js";
+import { count, el, failure, fill, hint, loading, notice, number, paged, plural, share, text, value, values } from "./dom.js";
 import { format } from "./route.js";
 
 const FIRST = 60;
@@ -68,7 +68,7 @@ function noReferences(tables, references, without) {
 /** A reference in a list: its sides, and what is missing. */
 function entry(r, links) {
   const state = { broken: missingShort(r), unproved: "no values", holds: r.used === null ? "" : share(r.used) }[r.state];
-  const title = { broken: `${plural(r.missing_values, "value")} missing`, holds: "so many values of the parent are used" }[r.state];
+  const title = { broken: `${values(r.missing_values, r.columns)} missing`, holds: "so many values of the parent are used" }[r.state];
   return el(
     "a",
     {
@@ -81,7 +81,7 @@ function entry(r, links) {
   );
 }
 
-const missingShort = (r) => (r.missing_rows === null ? plural(r.missing_values, "value") : plural(r.missing_rows, "row"));
+const missingShort = (r) => (r.missing_rows === null ? values(r.missing_values, r.columns) : plural(r.missing_rows, "row"));
 
 /** A plain click is followed here; one that opens a new tab is the browser's. */
 function follow(event, go) {
@@ -179,7 +179,7 @@ function verdict(r) {
   if (r.state === "holds") return "Holds: every value is there.";
   if (r.state === "unproved") return "Unproved: its column has no value, only names speak for it.";
   const rows = r.missing_rows === null ? "" : ` in ${plural(r.missing_rows, "row")}`;
-  return `Broken: ${plural(r.missing_values, "value")}${rows} ${r.missing_values === 1 ? "is" : "are"} missing.`;
+  return `Broken: ${values(r.missing_values, r.columns)}${rows} ${r.missing_values === 1 ? "is" : "are"} missing.`;
 }
 
 async function tell(r, since, orphans, version) {
@@ -204,24 +204,25 @@ function spell({ since, turned }) {
   return [`version ${number(since)}`, ...batch, turned === null ? ", when it was tracked" : at];
 }
 
-function missing(r, { n_values: nValues, n_rows: nRows, values, complete }) {
+function missing(r, { n_values: nValues, n_rows: nRows, values: listed, complete }) {
+  if (nValues === null) return [hint("How many values are missing is not known.")];
   if (!nValues) return [hint("No value is missing any more.")];
   const row = (one) => el(
     "tr",
     {},
-    el("td", {}, value(one.value)),
+    ...(r.columns.length > 1 ? one.value : [one.value]).map((cell) => el("td", {}, value(cell))),
     el("td", { class: "number", text: `${complete ? "" : "≥ "}${number(one.n_rows)}` }),
   );
   const table = el(
     "table",
     { class: "orphan-values" },
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, text(r.columns[0], "name", 40)), el("th", { scope: "col", class: "number", text: "Rows" }))),
+    el("thead", {}, el("tr", {}, ...r.columns.map((name) => el("th", { scope: "col" }, text(name, "name", 40))), el("th", { scope: "col", class: "number", text: "Rows" }))),
     el("tbody"),
   );
   return [
-    el("h3", {}, "Orphans ", count(nValues, plural(nValues, "missing value"))),
-    el("p", { class: "hint" }, `${plural(nRows, "row")} of `, text(r.child, "name", 40), " have a value that ", text(r.parent, "name", 40), " lacks."),
-    paged(values, row, table),
-    nValues > values.length ? hint(`The ${number(values.length)} values in most rows are listed.`) : null,
+    el("h3", {}, "Orphans ", count(nValues, `${values(nValues, r.columns)} missing`)),
+    el("p", { class: "hint" }, `${plural(nRows, "row")} of `, text(r.child, "name", 40), ` have a ${r.columns.length > 1 ? "combination" : "value"} that `, text(r.parent, "name", 40), " lacks."),
+    paged(listed, row, table),
+    nValues > listed.length ? hint(`The ${values(listed.length, r.columns)} in most rows are listed.`) : null,
   ];
 }

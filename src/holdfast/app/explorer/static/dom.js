@@ -91,6 +91,9 @@ export function plural(n, noun, several = `${noun}s`) {
   return `${number(n)} ${n === 1 ? noun : several}`;
 }
 
+/** "1 value", of several columns "2 combinations". */
+export const values = (n, columns) => plural(n, columns.length > 1 ? "combination" : "value");
+
 /** A text of at most `most` characters, cut in the middle: paths differ at both ends. */
 export function shortened(text, most) {
   const letters = Array.from(text);

@@ -10,6 +10,7 @@ import { Graph } from "./network.js";
 import { clusterList, TablePanel, tableList } from "./panels.js";
 import { format, parse } from "./route.js";
 import { Search } from "./search.js";
+import { Still } from "./still.js";
 
 const MOST_EDGES = 30_000;
 
@@ -46,6 +47,8 @@ export class LakeView {
     this.components = new ComponentList((id) => this.go({ component: id, cluster: null, table: null }));
     this.filters = new Filters(byId("filters"), (values) => this.filtered(values));
     this.search = new Search(byId("search-text"), byId("search-results"), (id) => this.openTable(id));
+    this.still = new Still(byId("lake"), { focus: true });
+    byId("outdated").after(this.still.button);
     this.#wire();
   }
 
@@ -83,6 +86,11 @@ export class LakeView {
 
   async start() {
     this.say(loading("Opening the lake"));
+    await this.#list();
+  }
+
+  /** What is known of the lake as a whole, and its components. */
+  async #list() {
     try {
       this.summary = await this.summaryRequest;
     } catch (error) {
@@ -91,7 +99,7 @@ export class LakeView {
       return;
     }
     if (this.summary.lake === null) return;
-    this.#tellSummary();
+    if (this.page.tab === "lake") this.#tellSummary();
     try {
       this.components.show(await this.componentsRequest, this.summary.lake);
     } catch (error) {
@@ -132,6 +140,49 @@ export class LakeView {
 
   leave() {
     clearTimeout(this.writing);
+    this.still.now();
+  }
+
+  /** There is a new version. If the lake is another one, it is shown once nobody points at it. */
+  async refresh() {
+    const summary = await this.page.summary.catch(() => null); // the page says that the server is gone
+    if (summary === null || summary !== (await this.page.summary.catch(() => null))) return;
+    if (this.summary === undefined || summary.lake?.changed !== this.summary.lake?.changed) {
+      this.still.show(() => this.#renew());
+      return;
+    }
+    this.summary = summary;
+    if (this.panel === null) return;
+    const tracked = isTracked(summary, this.panel.table);
+    if (tracked === this.panel.tracked) return;
+    this.panel = { table: this.panel.table, tracked };
+    this.#showDetails();
+  }
+
+  /** The same of another lake, in place. Numbers of components and clusters are others; those of tables stay, but
+  if it was linked anew. */
+  async #renew() {
+    const { route, graph, componentName } = this;
+    const name = this.panel?.table.name;
+    this.summaryRequest = this.page.summary;
+    this.componentsRequest = this.summaryRequest.then((s) => (s.lake === null ? null : get("components")));
+    this.componentsRequest.catch(() => {});
+    this.graphRequest.stop();
+    this.tableRequest.stop();
+    this.graphAsked = this.tableAsked = null;
+    const known = async (id) => (id === undefined ? null : get("table", { id }).catch(() => null));
+    const beside = await known(route.component === undefined ? undefined : graph?.ids[0]);
+    const table = name === undefined || (await known(route.table))?.name === name ? route.table : null;
+    await this.#list();
+    const all = (await this.componentsRequest.catch(() => null))?.components ?? [];
+    const named = all.find((c) => c.name === componentName?.name)?.id;
+    const component = route.component === undefined ? undefined : (beside?.component >= 0 ? beside.component : named);
+    if (this.route !== route) return; // somebody went on meanwhile
+    const cluster = beside?.component >= 0 && route.cluster !== undefined && beside.cluster >= 0 ? beside.cluster : undefined;
+    this.route = merged({ ...route, component: null, cluster: null }, { component, cluster, table });
+    if (this.page.tab === "lake") this.page.write(this.route);
+    this.page.link(this.route, "lake");
+    await this.#followLake();
   }
 
   /** Links do not say the filters: those that are set stay, and are written into the address. */
@@ -322,7 +373,7 @@ export class LakeView {
         if (signal.aborted) return undefined;
         const { workspace } = await this.page.summary;
         if (signal.aborted) return undefined;
-        this.panel = { table, tracked: workspace.tables.some((t) => t.name === table.name) };
+        this.panel = { table, tracked: isTracked({ workspace }, table) };
         this.#showDetails();
         return table;
       } catch (error) {
@@ -423,6 +474,9 @@ function askGraph(component, cluster, signal) {
   const which = cluster === undefined ? { id: component } : { component, id: cluster };
   return get(path, { ...which, max_edges: MOST_EDGES }, { signal });
 }
+
+/** Whether a table of the lake has the name of a tracked one. */
+const isTracked = ({ workspace }, table) => workspace.tables.some((t) => t.name === table.name);
 
 /** An inclusion as an edge between tables. */
 const edge = (ind) => ({ from: ind.dependent.table_id, to: ind.referenced.table_id, score: ind.score });

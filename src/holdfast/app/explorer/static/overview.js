@@ -6,6 +6,7 @@ import { el, failure, fill, hint, loading, notice, number, plural, refill, text 
 import { ago, exactly } from "./times.js";
 import { format } from "./route.js";
 import { sparkline } from "./sparkline.js";
+import { Still } from "./still.js";
 import { Timeline } from "./timeline.js";
 import { Versions } from "./versions.js";
 
@@ -21,20 +22,19 @@ class Overview {
   constructor(page, holder) {
     this.page = page;
     this.head = el("div", { class: "state", role: "status", "aria-label": "Health of the workspace" });
-    this.tables = el("section", { class: "healths", "aria-label": "Tables" }, loading("Tables"));
-    this.incidents = el("section", { class: "side", "aria-label": "What broke" }, loading("What broke"));
+    this.tables = new List("healths", "Tables");
+    this.incidents = new List("side", "What broke");
     this.versions = new Versions(() => this.#showIncidents());
     this.timeline = new Timeline({
       pick: (range) => this.#showVersions(range),
       filter: ({ table, kind }) => this.page.write({ tab: "overview", name: table, kind }),
     });
     this.versions.node.hidden = true;
-    fill(
-      holder,
-      this.head,
-      this.timeline.node,
-      el("div", { class: "halves" }, this.tables, el("div", { class: "right-half" }, this.incidents, this.versions.node)),
-    );
+    const right = el("div", { class: "right-half" }, this.incidents.node, this.versions.node);
+    const halves = el("div", { class: "halves" }, this.tables.node, right);
+    this.still = new Still(halves, { focus: true });
+    this.tables.head.append(this.still.button);
+    fill(holder, this.head, this.timeline.node, halves);
   }
 
   async follow({ name, kind }) {
@@ -44,17 +44,19 @@ class Overview {
       return;
     }
     this.timeline.offer(workspace?.tables.map((t) => t.name) ?? [], workspace?.nouns ?? {}, { table: name, kind });
+    this.isListed = false;
     await this.refresh();
   }
 
-  /** There is another version: the same again, in place. */
+  /** There is another version: the same again, in place; rows wait until nobody points at them. */
   async refresh() {
     // The tables first: their answer is what people wait for.
     try {
       this.#show(await get("workspace/overview"));
     } catch (error) {
-      fill(this.tables, failure("The tables cannot be listed", error));
-      fill(this.incidents);
+      this.isListed = false;
+      this.tables.show("Tables", null, failure("The tables cannot be listed", error));
+      this.incidents.node.hidden = true;
       return;
     }
     this.timeline.refresh();
@@ -64,20 +66,28 @@ class Overview {
   #nothing() {
     const how = "Track one with: holdfast track NAME FILE. Its health and its history are shown here.";
     fill(this.head);
-    fill(this.incidents);
+    this.incidents.node.hidden = true;
     this.timeline.node.hidden = true;
-    fill(this.tables, notice("No tracked table", how));
+    this.tables.show("", null, notice("No tracked table", how));
   }
 
   #show(answer) {
     this.timeline.node.hidden = false;
     fill(this.head, ...Object.keys(HEALTH).map((word) => told(word, answer.health[word])), newest(answer));
-    refill(this.tables, heading("Tables", answer.tables.length), el("ul", { class: "rows" }, ...answer.tables.map(row)));
-    refill(this.incidents, heading("What broke", answer.n_incidents), ...this.#broke(answer));
+    if (this.isListed) this.still.show(() => this.#list(answer));
+    else this.#list(answer);
     if (!this.painted) {
       this.painted = true;
       requestAnimationFrame(() => setTimeout(() => performance.mark("holdfast-painted-overview")));
     }
+  }
+
+  #list(answer) {
+    this.still.drop();
+    this.isListed = true;
+    this.tables.show("Tables", answer.tables.length, el("ul", { class: "rows" }, ...answer.tables.map(row)));
+    this.incidents.show("What broke", answer.n_incidents, ...this.#broke(answer));
+    this.incidents.node.hidden = !this.versions.node.hidden;
   }
 
   #broke({ incidents, n_incidents: n }) {
@@ -88,21 +98,34 @@ class Overview {
   }
 
   #showVersions(range) {
-    this.incidents.hidden = true;
+    this.incidents.node.hidden = true;
     this.versions.node.hidden = false;
     this.versions.show(range);
   }
 
   #showIncidents() {
     this.versions.node.hidden = true;
-    this.incidents.hidden = false;
+    this.incidents.node.hidden = false;
     this.timeline.unpick();
   }
 }
 
 export const open = (page, holder) => new Overview(page, holder);
 
-const heading = (title, n) => el("h2", {}, `${title} `, el("span", { class: "count", text: number(n) }));
+/** A part with a title, which stays, and what is listed below it. */
+class List {
+  constructor(name, title) {
+    this.title = el("h2", { text: title });
+    this.head = el("div", { class: "titled" }, this.title);
+    this.body = el("div", {}, loading(title));
+    this.node = el("section", { class: name, "aria-label": title }, this.head, this.body);
+  }
+
+  show(title, n, ...nodes) {
+    fill(this.title, title, n === null ? null : el("span", { class: "count", text: ` ${number(n)}` }));
+    refill(this.body, ...nodes.filter((node) => node !== null));
+  }
+}
 
 /** "2 broken", the largest thing of the page. */
 function told(word, n) {

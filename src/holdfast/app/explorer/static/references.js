@@ -1,7 +1,7 @@
 // What a table refers to and what refers to it, what is relied on, and what of all that is broken.
 
 import { actions } from "./actions.js";
-import { bar, el, hint, number, plural, share, text } from "./dom.js";
+import { bar, el, hint, number, plural, share, text, values } from "./dom.js";
 import { link, since } from "./dependencies.js";
 import { format } from "./route.js";
 
@@ -30,7 +30,7 @@ function alarm(severity, what, d, name, words) {
 
 const missing = (r) => {
   const rows = r.missing_rows ? ` in ${plural(r.missing_rows, "row")}` : "";
-  return `${plural(r.missing_values, "value")} missing${rows}`;
+  return `${values(r.missing_values, r.dependent.columns)} missing${rows}`;
 };
 
 /** References of a table and to it; `all` shows the list of all inclusions. */
