@@ -74,7 +74,7 @@ def document(ws: holdfast.Workspace, model: Model, records: Sequence[dict[str, A
         parts.append(f'<nav aria-label="Tables">{links}</nav>')
     if model.foreign_keys:
         parts += ["<h2>How they hang together</h2>", f'<div class="map">{to_svg(model)}</div>']
-    parts += _versions(ws.log(), ws.muted_at(at))
+    parts += _versions(ws.log(), ws.readers.muted_at(at))
     for i, name in enumerate(names):
         parts += [f'<section id="t{i}">', *_table(ws, model, name, at), "</section>"]
     return "\n".join([*parts, "</main></body></html>"]) + "\n"
@@ -140,7 +140,7 @@ def _table(ws: holdfast.Workspace, model: Model, name: str, at: int | None) -> I
         if entry.across or kind not in ws.kinds(name, at):
             continue
         listed = list(ws.dependencies(kind, name, at, ranked=True))
-        ranks = ws.order(at).ranks(listed)
+        ranks = ws.readers.order(at).ranks(listed)
         telling = [d for d, rank in zip(listed, ranks, strict=True) if rank.role not in COUNTED]
         yield f"<h3>{text_html(entry.counted(len(listed)))}</h3>"
         items = "".join(f"<li>{_dependency(d)}</li>" for d in telling[:MOST_LISTED])
