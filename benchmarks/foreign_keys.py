@@ -58,7 +58,7 @@ def measure(name: str, folder: Path, scratch: Path) -> Json:
         inds = ws.dependencies("ind", ranked=True)
         reported = {
             _name(ind)
-            for ind, rank in zip(inds, ws.order(None).ranks(inds), strict=True)
+            for ind, rank in zip(inds, ws.readers.order(None).ranks(inds), strict=True)
             if rank.role == "foreign key"
         }
         orphans = [_orphan(ws, Path(sources[fk[0]]), fk, scratch) for fk in _single(ws, truth["fk"])]
@@ -118,7 +118,7 @@ def _orphan(ws: Any, source: Path, fk: tuple[str, str, str, str], scratch: Path)
         writer.writeheader()
         writer.writerow(row)
     spent: list[float] = []
-    ranked = ws.ranked
+    ranked = ws.readers.ranked
 
     def timed(*args: Any) -> Any:
         started = time.perf_counter()
@@ -127,13 +127,13 @@ def _orphan(ws: Any, source: Path, fk: tuple[str, str, str, str], scratch: Path)
         finally:
             spent.append(time.perf_counter() - started)
 
-    ws.ranked = timed
+    ws.readers.ranked = timed
     try:
         started = time.perf_counter()
         change = ws.check(child, inserts=str(batch))
         elapsed = time.perf_counter() - started
     finally:
-        del ws.ranked
+        del ws.readers.ranked
     name = link_name((child, (column,)), (parent, (referenced,)))
     broke = [c.dependency for c in change.broke if c.dependency.kind == "ind"]
     return {

@@ -1,4 +1,4 @@
-"""From the steps of tables to a version: what holds among them, the report, and the one commit."""
+"""From a call to a version: the steps of tables, what holds among them, the report, and the one commit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.writer import COMMIT_ATTEMPTS, Context, Writer
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
 from holdfast.core.words.change import Change, DependencyChange, TableChange
-from holdfast.errors import NOTHING_APPLIED, ConflictError, UsageError, listing, shorten
+from holdfast.errors import NOTHING_APPLIED, ConflictError, TableExistsError, UsageError, listing, shorten
 from holdfast.kind import AcrossStep, OtherTables, Step, across_of, class_of, keys_of, load
 from holdfast.kinds import Readers
 
@@ -49,6 +49,60 @@ class Committer:
     def beside(self, state: TableState, base: int) -> dict[str, Any]:
         """What classes about several tables know, for a batch of one table, by kind."""
         return {kind: self.among(kind, base)[1] for kind in across_of(state.kinds)}
+
+    def track(self, sources: Mapping[str, Any], how: Mapping[str, Any]) -> Change:
+        """Read tables, find what holds in them, and commit: `step.track` for each, then `commit`."""
+        from holdfast import step
+
+        started = time.perf_counter()
+        wanted, across = step.wanted(sources, how)
+        base = self.writer.ledger.version
+        heads = self.writer.ledger.heads(base)
+        for table in sources:
+            if table in heads:
+                raise TableExistsError(
+                    f"table {table!r} is tracked already (version {base}). Nothing was changed. Feed it "
+                    "batches with 'holdfast apply', or drop it first with 'holdfast drop'."
+                )
+        with self.writer.context(base) as context:
+            steps = [step.track(context, table, source, wanted) for table, source in sources.items()]
+            step.check_patterns([step.state for step in steps], how)
+            return self.commit(context, base, "track", steps, across, None, started, commit=True)
+
+    def apply(
+        self,
+        given: Mapping[str, Mapping[str, Any]],
+        batch_id: str | None,
+        options: Mapping[str, Any] | None,
+        *,
+        commit: bool = True,
+    ) -> Change:
+        """What batches of some tables change, committed if that is wanted: `step.apply` for each, then
+        `commit`. A batch that was applied before is not applied again."""
+        from holdfast import step
+        from holdfast.core.rows.batch import batches_of
+        from holdfast.core.sources import ReadOptions
+
+        started = time.perf_counter()
+        batches, writer = batches_of(given), self.writer
+        base = writer.ledger.version
+        states = {table: writer.tables.state(table, base or None) for table in batches}
+        if batch_id is not None and (earlier := self.earlier(batches, batch_id)) is not None:
+            return self.repeated(list(states.values()), earlier)
+        with writer.context(base, commit=commit) as context:
+            steps = []
+            for table, batch in batches.items():
+                state, findings = states[table], self.findings(states[table])
+                reading = ReadOptions.checked({**state.options, **(options or {})})
+                across = self.beside(state, base) if len(batches) == 1 else {}
+                steps.append(
+                    step.apply(context, state, base, findings, batch, reading, across, commit=commit)
+                )
+            action = "apply" if commit else "check"
+            change = self.commit(context, base, action, steps, {}, batch_id, started, commit=commit)
+        if commit:
+            writer.tidy_when_due()
+        return replace(change, elapsed_s=time.perf_counter() - started)
 
     def commit(
         self,

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +28,6 @@ from holdfast.errors import UsageError, shorten
 from holdfast.kind import (
     ClassReader,
     Entry,
-    Explained,
     Query,
     Step,
     entries,
@@ -49,12 +47,9 @@ if TYPE_CHECKING:
     from holdfast.denial.row_reading import RowRuleReader
     from holdfast.functional.fd_reading import FdReader
     from holdfast.functional.key_reading import KeyReader
-    from holdfast.functional.repairs import Repairs
     from holdfast.inclusions.ind_reading import IndReader
     from holdfast.inclusions.links.references import Combinations, References
-    from holdfast.lakes.answers import LakeChange
     from holdfast.lakes.lake_keeper import LakeKeeper
-    from holdfast.lakes.reader.lake_reader import LakeReader
     from holdfast.order import Order
     from holdfast.profile.profile_reading import ProfileReader
 
@@ -147,79 +142,56 @@ register(Entry("check", "checks", "holdfast.denial.checks", dependency=Condition
 
 
 class Readers:
-    """What can be read of each class."""
+    """The readers of all classes, one of each, and what runs over all of them."""
 
     def __init__(self, writer: Writer) -> None:
         self.writer, self._tables = writer, writer.tables
 
     @cached_property
     def keys(self) -> KeyReader:
-        """Keys: what is not unique, why a combination is or is not, since when."""
         from holdfast.functional.key_reading import KeyReader
 
         return KeyReader(self._tables)
 
     @cached_property
     def fds(self) -> FdReader:
-        """Functional dependencies: explained, ranked, their log, normal forms."""
         from holdfast.functional.fd_reading import FdReader
 
         return FdReader(self._tables, self.keys)
 
     @cached_property
     def dcs(self) -> DcReader:
-        """Denial constraints: explained, ranked, in other forms, their predicates and indexes."""
         from holdfast.denial.dc_reading import DcReader
 
         return DcReader(self._tables)
 
     @cached_property
     def row_rules(self) -> RowRuleReader:
-        """Rules about each row: explained."""
         from holdfast.denial.row_reading import RowRuleReader
 
         return RowRuleReader(self._tables)
 
     @cached_property
     def checks(self) -> CheckReader:
-        """Conditions on each row, with constants: explained."""
         from holdfast.denial.check_reading import CheckReader
 
         return CheckReader(self._tables)
 
     @cached_property
     def profiles(self) -> ProfileReader:
-        """Column profiles: what the values of each column are like, and conditions that are worth a check."""
         return _profile_reader(self._tables)
 
     @cached_property
     def inds(self) -> IndReader:
-        """Inclusions: explained, the foreign keys among them, attribute clusters."""
         from holdfast.inclusions.ind_reading import IndReader
 
         return IndReader(self._tables, self.keys.combinations)
 
     @cached_property
     def lakes(self) -> LakeKeeper:
-        """Very many tables that are not tracked, and the inclusions among their columns."""
         from holdfast.lakes.lake_keeper import LakeKeeper
 
         return LakeKeeper(self.writer)
-
-    def link(self, *sources: str | Path, **options: Any) -> LakeChange:
-        """Link the tables of folders, archives and files: find all inclusions among their columns.
-
-        `help(ws.lakes.link)` lists the options.
-        """
-        return self.lakes.link(*sources, **options)
-
-    def unlink(self, *tables: str) -> LakeChange:
-        """Take tables out of the lake, by name, with all inclusions that concern them."""
-        return self.lakes.unlink(*tables)
-
-    def lake(self) -> LakeReader | None:
-        """The lake, to read; None if there is none. Needs neither Spark nor kernels."""
-        return self.lakes.reader()
 
     @cached_property
     def elsewhere(self) -> dict[str, ClassReader]:
@@ -255,12 +227,6 @@ class Readers:
     def _has_inclusions(self, at: int | None) -> bool:
         """Whether tables take part in inclusions: where none does, nothing that tells of them is needed."""
         return SHARED in self._tables.ledger.heads(at)
-
-    def explained(self, table: str, question: str | Sequence[str], referenced: Side | None) -> Explained:
-        """What a question asks for, explained."""
-        reader, asked = self.asked(table, question, referenced)
-        explanation: Explained = reader.explain(*asked)
-        return explanation
 
     def asked(
         self, table: str, question: str | Sequence[str], referenced: Side | None
@@ -341,18 +307,6 @@ class Readers:
         pairs = {"as_pairs": True} if as_pairs else {}
         rows: ViolatingRows = reader.violations(*asked, limit=limit, **pairs)
         return rows
-
-    def repairs(self, table: str, dependencies: Sequence[str] = ()) -> Repairs:
-        """Cells of which dependencies such as `zip -> city` say that another value should stand there.
-
-        Each dependency votes for the value that two thirds of a group have; without any, those that almost
-        hold with one column on the left do. It is a list to look at: nothing is ever applied.
-        """
-        version, state = self._tables.current(table)
-        names = state.schema.names
-        return self.fds.repairs(
-            table, [parse_fd(text, names, table=table, version=version) for text in dependencies]
-        )
 
     def reader_of(self, table: str, question: str) -> ClassReader | None:
         """The class from elsewhere that a question is for."""

@@ -64,6 +64,12 @@ class Pins:
     readers: Readers
     committer: Committer
 
+    def one(self, wanted: Wanted, remove: bool) -> Pin:
+        """Pin one thing, or rely on it no longer."""
+        done = self.change(removed=[wanted]) if remove else self.change([wanted])
+        [pin] = done.pinned or done.unchanged or done.removed
+        return pin
+
     def change(
         self,
         wanted: Sequence[Wanted] = (),

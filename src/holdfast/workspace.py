@@ -16,37 +16,31 @@ Reading (`dependencies`, `log`, most of `explain`) imports neither Spark nor Num
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from holdfast.by_kind import ByKind
 from holdfast.commit import Committer
 from holdfast.core.rows.writer import ProgressHook, Writer
-from holdfast.core.store import litter
 from holdfast.core.store.change_log import read_log
-from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
+from holdfast.core.store.litter import GRACE_S
 from holdfast.core.store.root import workspace_root
 from holdfast.core.store.tabular import Dependencies, Log
 from holdfast.core.words.change import Change, Pin
-from holdfast.core.words.dependency import Side
+from holdfast.core.words.dependency import Dependency, Side
 from holdfast.core.words.display import Displayed, notebook_progress
 from holdfast.core.words.options import TrackOptions, check_share
 from holdfast.core.words.reliance import Muted, PinTerms, Wanted
 from holdfast.core.words.schema import Schema
-from holdfast.errors import TableExistsError
-from holdfast.kind import Explained, Query, across_of, check_kind, muted_of
-from holdfast.kind import kinds as known_kinds
-from holdfast.kinds import Readers
+from holdfast.kind import Explained, Query, check_kind, muted_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from holdfast.core.cover.violating_rows import ViolatingRows
     from holdfast.core.engine.engine import Mode
-    from holdfast.core.rows.batch import Batch
     from holdfast.muting import Mutes, Question
     from holdfast.pinning import PinChange, Pins
 
@@ -77,13 +71,17 @@ def open(
     return Workspace(Writer(root, spark=spark, engine=engine, create=create, progress=progress or None))
 
 
-class Workspace(Readers, Displayed):
-    """Tables, their dependencies, and how they came to be."""
+class Workspace(ByKind, Displayed):
+    """Tables, their dependencies, and how they came to be.
+
+    What all kinds of dependencies have is asked of the workspace, what one kind has of its reader: `keys`,
+    `fds`, `inds`, `dcs`, `row_rules`, `checks`, `profiles`, `lakes`.
+    """
 
     def __init__(self, writer: Writer) -> None:
         super().__init__(writer)
         self.root, self.ledger, self._tables = writer.root, writer.ledger, writer.tables
-        self._committer = Committer(self.writer, self)
+        self._committer = Committer(writer, self.readers)
 
     def __enter__(self) -> Workspace:
         return self
@@ -146,8 +144,8 @@ class Workspace(Readers, Displayed):
         check_kind(kind)
         check_share(max_error)
         query = Query(kind, table, self._tables.newest(at), max_error, with_empty)
-        listed = list(self.listed(query))
-        return Dependencies(self.order(query.at).sorted(listed) if ranked else listed)
+        listed = list(self.readers.listed(query))
+        return Dependencies(self.readers.order(query.at).sorted(listed) if ranked else listed)
 
     def explain(
         self, table: str, question: str | Sequence[str], *, referenced: Side | None = None
@@ -158,7 +156,9 @@ class Workspace(Readers, Displayed):
         a functional dependency (`zip -> city`), or a rule about two rows (`not(t.zip = s.zip and t.city !=
         s.city)`) or about each (`net <= gross`). It need not be one that is listed.
         """
-        return self.explained(table, question, referenced)
+        reader, asked = self.readers.asked(table, question, referenced)
+        explanation: Explained = reader.explain(*asked)
+        return explanation
 
     def violations(
         self,
@@ -175,11 +175,21 @@ class Workspace(Readers, Displayed):
         answer goes on as `to_arrow`, `to_pandas` or, for more rows than fit, `batches`. `limit`: of the first
         rows only. `as_pairs`: of a rule about two rows the pairs.
         """
-        return self.violating(*self.asked(table, question, referenced), limit, as_pairs=as_pairs)
+        asked = self.readers.asked(table, question, referenced)
+        return self.readers.violating(*asked, limit, as_pairs=as_pairs)
+
+    def since(
+        self, table: str, dependencies: Sequence[Dependency], at: int | None = None
+    ) -> list[int | None]:
+        """Since which version each of some dependencies of a table, which hold at one, has held.
+
+        None where its class does not tell. For the few that are shown: of each kind covers, newest first.
+        """
+        return self.readers.since(table, dependencies, at)
 
     def pins(self, table: str | None = None, at: int | None = None) -> list[Pin]:
         """What is pinned, on which terms, and whether it holds: keys, rules, inclusions in other tables."""
-        return list(self.pinned(table, self._tables.newest(at)))
+        return list(self.readers.pinned(table, self._tables.newest(at)))
 
     def muted(self, table: str | None = None, at: int | None = None) -> list[Muted]:
         """What is muted of a table, or of all, and why."""
@@ -196,19 +206,9 @@ class Workspace(Readers, Displayed):
         `indexes`: what batches are looked up in; `kept`: covers and evidence of all classes; `values`: what
         dependencies among tables follow from.
         """
-        sizes = dict.fromkeys(("locators", "rows", "indexes", "kept", "values"), 0)
-        at = self._tables.newest()
-        for state in self._tables.chosen(None, at):
-            for ref in state.segments:
-                locator = 12 * ref.n_rows if state.locator else 0  # a 64-bit hash and a 32-bit position
-                sizes["locators"] += locator
-                sizes["rows"] += ref.file.length - locator + (ref.deletes.length if ref.deletes else 0)
-                sizes["indexes"] += sum(file.length for _, file in (*ref.indexes, *ref.orders))
-            sizes["kept"] += sum(file.length for file in litter.named_files(dict(state.kept)))
-        for kind in across_of(known_kinds()):
-            files = litter.named_files(self._committer.among(kind, at)[0])
-            sizes["values"] += sum(file.length for file in files)
-        return {**sizes, "total": sum(sizes.values())}
+        from holdfast import upkeep
+
+        return upkeep.sizes(self._committer)
 
     # -- changing -----------------------------------------------------------------------------
 
@@ -246,22 +246,7 @@ class Workspace(Readers, Displayed):
 
         Column profiles (kind "profile") have no options.
         """
-        from holdfast import step
-
-        started = time.perf_counter()
-        wanted, across = step.wanted(sources, how)
-        base = self.ledger.version
-        heads = self.ledger.heads(base)
-        for table in sources:
-            if table in heads:
-                raise TableExistsError(
-                    f"table {table!r} is tracked already (version {base}). Nothing was changed. Feed it "
-                    "batches with 'holdfast apply', or drop it first with 'holdfast drop'."
-                )
-        with self.writer.context(base) as context:
-            steps = [step.track(context, table, source, wanted) for table, source in sources.items()]
-            step.check_patterns([step.state for step in steps], how)
-            return self._committer.commit(context, base, "track", steps, across, None, started, commit=True)
+        return self._committer.track(sources, how)
 
     def apply(
         self,
@@ -285,10 +270,9 @@ class Workspace(Readers, Displayed):
         With a `batch_id` a batch is applied once: a second time is a no-op that says so. An id belongs to
         one life of a table: after `drop` and `track` it is a new one.
         """
-        from holdfast.core.rows.batch import Batch
-
-        batch = Batch(inserts, deletes, updates, before, after, upserts, snapshot)
-        return self._run({table: batch}, batch_id, options, commit=True)
+        batch = {"inserts": inserts, "deletes": deletes, "updates": updates, "before": before, "after": after}
+        batch |= {"upserts": upserts, "snapshot": snapshot}
+        return self._committer.apply({table: batch}, batch_id, options)
 
     def apply_all(
         self,
@@ -302,9 +286,7 @@ class Workspace(Readers, Displayed):
         `batches` maps a table to what `apply` takes: inserts, deletes, updates, before, after, upserts,
         snapshot. If only some of the tables know the `batch_id`, it is an error, and nothing is applied.
         """
-        from holdfast.core.rows.batch import batches_of
-
-        return self._run(batches_of(batches), batch_id, options, commit=True)
+        return self._committer.apply(batches, batch_id, options)
 
     def check(
         self,
@@ -320,94 +302,34 @@ class Workspace(Readers, Displayed):
         options: Mapping[str, Any] | None = None,
     ) -> Change:
         """What a batch would change; nothing is applied."""
-        from holdfast.core.rows.batch import Batch
-
-        batch = Batch(inserts, deletes, updates, before, after, upserts, snapshot)
-        return self._run({table: batch}, None, options, commit=False)
+        batch = {"inserts": inserts, "deletes": deletes, "updates": updates, "before": before, "after": after}
+        batch |= {"upserts": upserts, "snapshot": snapshot}
+        return self._committer.apply({table: batch}, None, options, commit=False)
 
     def check_all(
         self, batches: Mapping[str, Mapping[str, Any]], *, options: Mapping[str, Any] | None = None
     ) -> Change:
         """What batches to several tables would change together; nothing is applied."""
-        from holdfast.core.rows.batch import batches_of
-
-        return self._run(batches_of(batches), None, options, commit=False)
-
-    def _run(
-        self,
-        batches: Mapping[str, Batch],
-        batch_id: str | None,
-        options: Mapping[str, Any] | None,
-        *,
-        commit: bool,
-    ) -> Change:
-        from holdfast import step
-        from holdfast.core.sources import ReadOptions
-
-        started = time.perf_counter()
-        base = self.ledger.version
-        states = {table: self._tables.state(table, base or None) for table in batches}
-        if batch_id is not None and (earlier := self._committer.earlier(batches, batch_id)) is not None:
-            return self._committer.repeated(list(states.values()), earlier)
-        with self.writer.context(base, commit=commit) as context:
-            steps = []
-            for table, batch in batches.items():
-                state, findings = states[table], self._committer.findings(states[table])
-                reading = ReadOptions.checked({**state.options, **(options or {})})
-                across = self._committer.beside(state, base) if len(batches) == 1 else {}
-                steps.append(
-                    step.apply(context, state, base, findings, batch, reading, across, commit=commit)
-                )
-            action = "apply" if commit else "check"
-            change = self._committer.commit(
-                context, base, action, steps, {}, batch_id, started, commit=commit
-            )
-        if commit:
-            self.writer.tidy_when_due()
-        return replace(change, elapsed_s=time.perf_counter() - started)
+        return self._committer.apply(batches, None, options, commit=False)
 
     def drop(self, table: str) -> int:
         """Stop tracking a table; its history stays. Returns the new version."""
-        from holdfast.muting import without_table
+        from holdfast import upkeep
 
-        base, state = self._tables.current(table)
-        gone = [
-            ChangeRow(table, d.kind, "dropped", d.to_dict(), "the table was dropped")
-            for d in self.dependencies(table=table)
-        ]
-        others = self._tables.chosen(None, base)
-        commits = [CommitRow(table, "drop", None, None)]
-        commits += [CommitRow(s.table, "unmute", s.to_dict(), {}) for s in without_table(others, table)]
-        with self.writer.context(base) as context:
-            for kind, cls in across_of(state.kinds).items():
-                after = cls.without_table(context, self._committer.among(kind, base)[1], table)
-                commits.append(CommitRow(cls.slot, "shrink", after.fields, {"n_inds": after.n}))
-            return self.writer.append(base, commits, gone)
+        return upkeep.drop(self._committer, table)
 
     def merge(self, table: str) -> int:
         """Merge the segments of a table into as few as suit its size, and what it shares; what holds stays as
         it is."""
-        base, state = self._tables.current(table)
-        with self.writer.context(base) as context:
-            rows = context.relation(state, state.folder, "merging")
-            columns = state.indexed_columns
-            merged, number = rows.tidied(state.next_number, columns, state.orders, everything=True)
-            shared = []
-            for kind, cls in across_of(state.kinds).items():
-                after = cls.merged(context, self._committer.among(kind, base)[1])
-                if after is not None:
-                    shared.append(CommitRow(cls.slot, "merge", *after))
-            if merged.segments == state.segments and not shared:
-                return base
-            state = replace(state, segments=merged.segments, next_number=number)
-            detail = {"n_segments": len(merged.segments)}
-            return self.writer.append(base, [CommitRow(table, "merge", state.to_dict(), detail), *shared])
+        from holdfast import upkeep
+
+        return upkeep.merge(self._committer, table)
 
     def verify(self) -> int:
         """Check every file that the workspace needs against its checksum; how many there are."""
         return self.writer.verify()
 
-    def tidy(self, *, grace_s: float = litter.GRACE_S) -> int:
+    def tidy(self, *, grace_s: float = GRACE_S) -> int:
         """Remove files that nothing needs any more; how many. See `core/store/litter.py` for the rule."""
         return self.writer.tidy(grace_s=grace_s)
 
@@ -417,7 +339,7 @@ class Workspace(Readers, Displayed):
     def _pins(self) -> Pins:
         from holdfast.pinning import Pins
 
-        return Pins(self.writer, self, self._committer)
+        return Pins(self.writer, self.readers, self._committer)
 
     def pin(
         self,
@@ -436,8 +358,8 @@ class Workspace(Readers, Displayed):
         are texts. What is pinned already has the new terms from now on.
         """
         if isinstance(question, str) or not isinstance(question, Sequence):
-            return self._pin(Wanted.of(self._mutes.asked(table, question, referenced), terms), remove)
-        return self._pin(Wanted(table, tuple(question), referenced, terms=terms), remove)
+            return self._pins.one(Wanted.of(self._mutes.asked(table, question, referenced), terms), remove)
+        return self._pins.one(Wanted(table, tuple(question), referenced, terms=terms), remove)
 
     def pin_rule(
         self, rule: str, *, table: str | None = None, remove: bool = False, **terms: Unpack[PinTerms]
@@ -450,17 +372,11 @@ class Workspace(Readers, Displayed):
         or rows, violate it, and a few of them. No kind of dependency need be tracked for it. Terms are those
         of `pin`; a tolerance is of rows that violate a condition, else of ordered pairs of rows.
         """
-        return self._pin(Wanted(table or "", rule=rule, terms=terms), remove)
+        return self._pins.one(Wanted(table or "", rule=rule, terms=terms), remove)
 
     def unpin(self, wanted: Wanted) -> Pin:
         """Rely on something no longer, on whatever terms it is pinned."""
-        return self._pin(wanted, remove=True)
-
-    def _pin(self, wanted: Wanted, remove: bool) -> Pin:
-        asked = [wanted]
-        done = self._pins.change(removed=asked) if remove else self._pins.change(asked)
-        [pin] = done.pinned or done.unchanged or done.removed
-        return pin
+        return self._pins.one(wanted, remove=True)
 
     def pin_all(
         self,
@@ -482,7 +398,7 @@ class Workspace(Readers, Displayed):
     def _mutes(self) -> Mutes:
         from holdfast.muting import Mutes
 
-        return Mutes(self.writer, self, self._committer)
+        return Mutes(self.writer, self.readers, self._committer)
 
     def mute(
         self, table: str, question: Question, referenced: Side | None = None, reason: str | None = None

@@ -79,7 +79,7 @@ def ws(tmp_path_factory: pytest.TempPathFactory) -> holdfast.Workspace:
 
 
 def read(ws: holdfast.Workspace, table: str, ask: str) -> Dependency:
-    return dependency_asked(ws, *asked(ws, table, ask))
+    return dependency_asked(ws.readers, *asked(ws, table, ask))
 
 
 def pairs() -> list[tuple[str, str]]:

@@ -172,7 +172,7 @@ def test_reports_choose_as_links_does(shop: Shell) -> None:
     with holdfast.open(shop.folder / "my.hold", engine="inline") as ws:
         proposed = {(k.dependent, k.referenced) for k in ws.inds.links().links if k.chosen}
         inds = [d for d in ws.dependencies("ind") if isinstance(d, Ind)]
-        ranks = ws.order(None).ranks(inds)
+        ranks = ws.readers.order(None).ranks(inds)
     roles = [rank.role for rank in ranks]
     chosen = {(d.dependent, d.referenced) for d, r in zip(inds, roles, strict=True) if r == "foreign key"}
     assert chosen == proposed

@@ -71,7 +71,7 @@ def test_the_order_is_that_of_reports(
     explorer = Explorer(ws)
     for kind in (None, *kinds):
         expected = ws.dependencies(kind, "t", ranked=True)
-        ranks = ws.order(None).ranks(expected)
+        ranks = ws.readers.order(None).ranks(expected)
         told = whole(explorer, "t", **({} if kind is None else {"kind": kind}))
         assert [(d["role"], d["score"]) for d in told] == [(r.role, round(r.score, 4)) for r in ranks]
         fields = [d.to_dict() for d in expected]

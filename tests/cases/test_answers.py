@@ -34,6 +34,20 @@ def test_every_public_name_is_in_holdfast() -> None:
         assert getattr(holdfast, name) is not None
 
 
+def test_what_a_workspace_shows_is_its_api(ws: holdfast.Workspace) -> None:
+    """Whoever adds a name here makes it public; what the rest of holdfast asks is asked of `readers`."""
+    assert {name for name in dir(ws) if not name.startswith("_")} == {
+        *("root", "version", "tables", "kinds", "schema", "n_rows", "log", "sizes", "since"),
+        *("dependencies", "explain", "violations", "repairs"),
+        *("keys", "fds", "inds", "dcs", "row_rules", "checks", "profiles", "lakes"),
+        *("track", "track_all", "apply", "apply_all", "check", "check_all", "drop", "merge"),
+        *("pins", "pin", "pin_rule", "pin_all", "unpin", "muted", "mute", "unmute"),
+        *("link", "unlink", "lake"),
+        *("verify", "tidy", "close"),
+        *("readers", "ledger", "writer"),  # for the rest of holdfast
+    }
+
+
 def test_dependencies(ws: holdfast.Workspace) -> None:
     found = ws.dependencies("ucc", "people")
     assert repr(found) == "2 dependencies\n  ucc  people[phone]\n  ucc  people[name, age]"

@@ -80,10 +80,10 @@ def test_a_new_life_of_a_table_has_outlived_nothing(tmp_path: Path) -> None:
             if life:
                 ws.drop("t")
             ws.track("t", table([(1, 1, 1, 1), (2, 1, 1, 1)]))
-            assert ws.order(None).table("t").stability([("a",)]) == {("a",): 0.0}
+            assert ws.readers.order(None).table("t").stability([("a",)]) == {("a",): 0.0}
             for i in range(4):
                 ws.apply("t", inserts=table([(10 + i, 1, 1, 1)]))
-            assert ws.order(None).table("t").stability([("a",)])[("a",)] > 0.4
+            assert ws.readers.order(None).table("t").stability([("a",)])[("a",)] > 0.4
 
 
 def codes(n: int) -> list[str]:
@@ -110,7 +110,11 @@ def test_a_stable_key_comes_before_a_new_one(tmp_path: Path) -> None:
         appeared = ws.apply("t", deletes=pa.table(first), inserts=pa.table(cured))
         assert [c.dependency.columns for c in appeared.appeared] == [("tog",)]
         ranks = dict(
-            zip(("tag", "tog"), ws.order(None).ranks([Ucc("t", ("tag",)), Ucc("t", ("tog",))]), strict=True)
+            zip(
+                ("tag", "tog"),
+                ws.readers.order(None).ranks([Ucc("t", ("tag",)), Ucc("t", ("tog",))]),
+                strict=True,
+            )
         )
         assert ranks["tag"].role == "primary key"
         assert ranks["tag"].score > ranks["tog"].score
@@ -139,7 +143,9 @@ def test_what_a_key_has_outlived_makes_it_worth_a_declaration(tmp_path: Path) ->
         with holdfast.open(tmp_path / "my.hold", engine="inline") as ws:
             exported = export_table(ws, "t", None)
             scores.append(exported.key_scores()(("spare",)))
-            listed = {d.columns: r.score for d in ws.dependencies("ucc") for r in ws.order(None).ranks([d])}
+            listed = {
+                d.columns: r.score for d in ws.dependencies("ucc") for r in ws.readers.order(None).ranks([d])
+            }
             assert listed[("spare",)] == scores[-1]
         assert shell("apply", "t", "--inserts", rows(25 + i, 1)).code == 0
     assert scores == sorted(scores)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.core.store import format
 from holdfast.core.store.format import FORMAT, MARKER, OLDEST, check_marker, create_marker, text_key
 from holdfast.errors import DamagedFileError, StateFormatError, WorkspaceError
 
@@ -104,6 +105,17 @@ def test_a_newer_format(tmp_path: Path) -> None:
         with pytest.raises(StateFormatError) as caught:
             act(tmp_path)
         assert str(caught.value) == message
+
+
+def test_the_next_format_keeps_the_keys_of_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_marker(tmp_path)
+    key = bytes.fromhex(json.loads((tmp_path / MARKER).read_text())["key"])
+    monkeypatch.setattr(format, "FORMAT", FORMAT + 1)
+    assert check_marker(tmp_path) == FORMAT
+    assert text_key(tmp_path) == struct.unpack("<2Q", key)
+    (tmp_path / MARKER).write_text(json.dumps({"format": FORMAT}))
+    with pytest.raises(DamagedFileError):
+        check_marker(tmp_path)
 
 
 def test_an_older_format(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def _keys(ws: holdfast.Workspace, model: Model, table: ExportTable) -> Iterator[
 
     if "ucc" not in ws.kinds(table.name):
         return
-    primary = table.primary_key or ws.order(model.version or None).table(table.name).primary_key or ()
+    primary = table.primary_key or ws.readers.order(model.version or None).table(table.name).primary_key or ()
     referenced = [
         set(f.referenced.columns) for f in model.foreign_keys if f.holds and f.referenced.table == table.name
     ]
@@ -101,7 +101,7 @@ def _conditions(ws: holdfast.Workspace, model: Model, table: ExportTable) -> Ite
     """
     linked = {c for f in model.foreign_keys if f.dependent.table == table.name for c in f.dependent.columns}
     linked |= set(table.primary_key or ())
-    muted = ws.muted_at(model.version or None)
+    muted = ws.readers.muted_at(model.version or None)
     for suggestion in ws.profiles.suggestions(table.name):
         if Condition(table.name, suggestion.text, (suggestion.column,)) in muted:
             continue

@@ -64,7 +64,7 @@ class DcReader:
 
     def space(self, table: str) -> PredicateSpace:
         """The predicates that the constraints of a table are made of: fixed when it was tracked."""
-        return self.needed(self._tables.state(table)).space
+        return self._needed(self._tables.state(table)).space
 
     def in_form(
         self,
@@ -84,7 +84,7 @@ class DcReader:
         from holdfast.denial import forms as dc_forms
         from holdfast.denial.dc_list import cover_masks
 
-        ref = self.needed(self._tables.state(table, at))
+        ref = self._needed(self._tables.state(table, at))
         masks, complete = cover_masks(self._tables.root, ref), True
         if set_minimal:
             if ref.operators:
@@ -114,7 +114,7 @@ class DcReader:
         from holdfast.denial.shuffling import shuffled_shares
 
         base, state = self._tables.current(table)
-        ref, root = self.needed(state), self._tables.root
+        ref, root = self._needed(state), self._tables.root
         if ref.evidence_kind == "counted":
             counted = load_counted(root, "comparisons", ref.evidence, ref.deltas, ref.space.n_predicates)
             evidence, counts = counted.masks, counted.counts
@@ -187,7 +187,7 @@ class DcReader:
         from holdfast.denial import written_rules
 
         base, state = self._tables.current(table)
-        ref = self.needed(state)
+        ref = self._needed(state)
         predicates = written_rules.read_rule(text, state.schema, table, base)
         if not all(p in ref.space for p in predicates):
             return ()
@@ -222,7 +222,7 @@ class DcReader:
         from holdfast.denial.access.selection import select
 
         state = self._tables.state(table)
-        ref = self.needed(state)
+        ref = self._needed(state)
         masks = read_dcs(self._tables.root, ref)
         if ref.evidence_kind == "counted" or state.n_rows < 2 or not len(masks):
             return IndexReport(table, ref.evidence_kind, None)
@@ -237,7 +237,7 @@ class DcReader:
 
     # -- inside -------------------------------------------------------------------------------
 
-    def needed(self, state: TableState) -> DcRef:
+    def _needed(self, state: TableState) -> DcRef:
         """How the constraints of a table are kept, or the error that they are not."""
         ref = dc_ref(state)
         if ref is None:

@@ -107,7 +107,7 @@ class FdReader:
         it from the rows.
         """
         base, state = self._tables.current(table)
-        self.needed(state)
+        self._needed(state)
         mask = columns_mask(self._tables.positions(state, base, lhs), words_for(len(state.schema)))
         column = -1 if rhs is None else self._tables.positions(state, base, [rhs])[0]
         return _share(self._violations(state, mask, column), n_pairs(state.n_rows))
@@ -119,7 +119,7 @@ class FdReader:
         the rows are looked at (one job), as are those of one wider than the bound on left-hand sides.
         """
         base, state = self._tables.current(table)
-        ref, names = self.needed(state), state.schema.names
+        ref, names = self._needed(state), state.schema.names
         positions = self._tables.positions(state, base, lhs)
         [column] = self._tables.positions(state, base, [rhs])
         mask = columns_mask(positions, words_for(len(names)))
@@ -164,7 +164,7 @@ class FdReader:
     def life(self, table: str, lhs: Sequence[str], rhs: str) -> Life:
         """When `lhs -> rhs` held and when not, since the table was tracked."""
         base, state = self._tables.current(table)
-        self.needed(state)
+        self._needed(state)
         positions = self._tables.positions(state, base, lhs)
         [column] = self._tables.positions(state, base, [rhs])
         mask = columns_mask(positions, words_for(len(state.schema)))
@@ -215,7 +215,7 @@ class FdReader:
         histories: list[FdHistory] = []
         for state in self._tables.chosen(table, at):
             if table is not None or fd_ref(state) is not None:
-                histories += self._histories(state, self.needed(state), at or 0)
+                histories += self._histories(state, self._needed(state), at or 0)
         return histories
 
     def held_versions(self, table: str, questions: U64, before: int) -> I64:
@@ -263,7 +263,7 @@ class FdReader:
     def evidence(self, table: str) -> CountedEvidence:
         """The same as masks and numbers."""
         state = self._tables.state(table)
-        ref = self.needed(state)
+        ref = self._needed(state)
         if ref.evidence_kind != "counted":
             raise UsageError(
                 f"table {table!r} is tracked with witnessed evidence, which keeps only agree sets that "
@@ -283,7 +283,7 @@ class FdReader:
         if top is not None and top < 1:
             raise UsageError(f"top is {top}; expected at least 1.")
         base, state = self._tables.current(table)
-        masks, rhs = self._cover(self.needed(state), state)
+        masks, rhs = self._cover(self._needed(state), state)
         implied, errors = None, None
         if max_error:
             self.approximates(state, "fd")
@@ -317,7 +317,7 @@ class FdReader:
         if form not in FORMS:
             raise UsageError(f"the normal form {shorten(form)} is not known. Forms: {', '.join(FORMS)}.")
         base, state = self._tables.current(table)
-        ref, names = self.needed(state), state.schema.names
+        ref, names = self._needed(state), state.schema.names
         ranking = self.rank(table)
         everything = columns_mask(range(len(names)), words_for(len(names)))
         with self._tables.opened(state) as relation:
@@ -344,7 +344,7 @@ class FdReader:
 
     # -- inside -------------------------------------------------------------------------------
 
-    def needed(self, state: TableState) -> FdRef:
+    def _needed(self, state: TableState) -> FdRef:
         """How the dependencies of a table are kept, or the error that they are not."""
         ref = fd_ref(state)
         if ref is None:
@@ -374,7 +374,7 @@ class FdReader:
             if keys:
                 return keys[0].columns
         n_columns = len(state.schema)
-        (masks, rhs), n_words = self._cover(self.needed(state), state), words_for(n_columns)
+        (masks, rhs), n_words = self._cover(self._needed(state), state), words_for(n_columns)
 
         def determine_all(columns: Sequence[int]) -> bool:
             parts = ~(masks & ~columns_mask(columns, n_words)).any(axis=1)
@@ -391,7 +391,7 @@ class FdReader:
 
     def _violations(self, state: TableState, mask: U64, column: int) -> int:
         """Pairs of rows that agree on the mask and, unless the column is -1, not on the column; exact."""
-        ref = self.needed(state)
+        ref = self._needed(state)
         lhs, rhs = mask[None, :], np.array([column], dtype=np.int64)
         if ref.evidence_kind == "counted":
             evidence = self._counted_evidence(ref, state)
@@ -422,7 +422,7 @@ class FdReader:
 
     def _approximate_cover(self, state: TableState, at: int | None, max_error: float) -> tuple[U64, I32, I64]:
         """(masks, rhs, violations): kept for the tracked error, else worked out from the evidence."""
-        ref = self.needed(state)
+        ref = self._needed(state)
         if ref.approximate is not None and max_error == ref.max_error:
             return read_approximate(self._tables.root, ref.approximate, len(state.schema))
         if not self._has_evidence(ref, state.table):

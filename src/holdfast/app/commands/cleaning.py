@@ -61,7 +61,7 @@ def violations(
     with opened(ctx) as ws:
         reader, asked = question_of(ws, table, columns or [], referenced)
         most = None if everything else limit or ROWS_SHOWN
-        answer = ws.violating(reader, asked, most, as_pairs=pairs)
+        answer = ws.readers.violating(reader, asked, most, as_pairs=pairs)
         if output is not None:
             write_table(output, answer.schema, answer.batches())
             if as_json:

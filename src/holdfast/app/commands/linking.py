@@ -130,7 +130,7 @@ def model_of(ws: holdfast.Workspace, max_error: float | None = None, *, with_bro
             for link in linkage.links
             if link.chosen
         ]
-    order = ws.order(at)  # of all tables at once: it reads every pin
+    order = ws.readers.order(at)  # of all tables at once: it reads every pin
     tables = tuple(export_table(ws, name, at, primary.get(name), order) for name in names)
     pins = tuple(pin for pin in ws.pins(at=at) if pin.kind == "check")
     return Model(at or 0, tables, tuple(foreign_keys), pins)
@@ -146,9 +146,9 @@ def export_table(
     """What an export says of one table."""
     from holdfast.app.export import ExportTable
 
-    muted = ws.muted_at(at)
+    muted = ws.readers.muted_at(at)
     keys = tuple(k.columns for k in ws.dependencies("ucc", name, at) if isinstance(k, Ucc) and k not in muted)
     schema, n_rows, not_null = ws.schema(name, at), ws.n_rows(name, at), ws.inds.not_null(name, at)
-    of_table, longest = (order or ws.order(at)).table(name), ws.inds.longest(name, at)
+    of_table, longest = (order or ws.readers.order(at)).table(name), ws.inds.longest(name, at)
     distinct, stability = of_table.distinct, of_table.stability(keys)
     return ExportTable(name, schema, n_rows, keys, primary, not_null, longest, distinct, stability)

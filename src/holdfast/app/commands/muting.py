@@ -34,7 +34,7 @@ def mute(
     from holdfast.muting import dependency_asked
 
     with opened(ctx) as ws:
-        dependency = dependency_asked(ws, *question_of(ws, table, columns or [], referenced))
+        dependency = dependency_asked(ws.readers, *question_of(ws, table, columns or [], referenced))
         muted = ws.unmute(table, dependency) if remove else ws.mute(table, dependency, reason=reason)
         version = ws.version
     document = {**muted.to_dict(), "muted": not remove, "version": version}

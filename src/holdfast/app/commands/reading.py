@@ -68,13 +68,13 @@ def log(
         print_log,
         entries,
         everything=everything,
-        muted=ws.muted_at(ws.version or None),
+        muted=ws.readers.muted_at(ws.version or None),
     )
 
 
 def _log_fds(ws: holdfast.Workspace, table: str | None, everything: bool, as_json: bool) -> None:
     version, histories = ws.version, ws.fds.log(table)
-    muted = ws.muted_at(version or None)
+    muted = ws.readers.muted_at(version or None)
     names = list(dict.fromkeys(h.fd.table for h in histories)) if table is None else [table]
 
     def report(paper: Paper) -> None:
@@ -140,8 +140,8 @@ def question_of(
             f"nothing of table {table!r} is asked for: name columns, a functional dependency or a rule, or "
             "give --predicates or --indexes."
         )
-    if len(texts) == 1 and (form_of(texts[0]) in WHOLE or ws.reader_of(table, texts[0]) is not None):
-        return ws.asked(table, texts[0], None)
+    if len(texts) == 1 and (form_of(texts[0]) in WHOLE or ws.readers.reader_of(table, texts[0]) is not None):
+        return ws.readers.asked(table, texts[0], None)
     rules = [text for text in texts if options.is_rule(text, names)]
     rule = _only(texts, "rule", "not(t.zip = s.zip)") if rules else None
     fd = None if rules else _fd_of(names, texts)
@@ -155,7 +155,7 @@ def question_of(
         return (ws.row_rules if about_one else ws.dcs), (table, rule)
     if fd is not None:
         return ws.fds, (table, *parse_fd(fd, names, table=table, version=ws.version))
-    return ws.asked(table, tuple(options.columns_of(table, names, texts)), referenced.side(ws))
+    return ws.readers.asked(table, tuple(options.columns_of(table, names, texts)), referenced.side(ws))
 
 
 def _explain_predicates(ws: holdfast.Workspace, table: str, as_json: bool) -> None:

@@ -182,7 +182,7 @@ class _View:
         self.n_muted: dict[str, int] = {}  # of those in front of the last one that is ranked
         self.version = ws.version if showing.at is None else showing.at
         self.at = at = showing.at if showing.at is not None else self.version or None
-        self.order, self.ranks = ws.order(at), dict[Dependency, Rank]()
+        self.order, self.ranks = ws.readers.order(at), dict[Dependency, Rank]()
         self.names = ws.tables(at) if self.table is None else [self.table]
         self.kinds = {name: ws.kinds(name, at) for name in self.names}
         self.n_rows = {name: ws.n_rows(name, at) for name in self.names}

@@ -23,7 +23,7 @@ def asked(ws: holdfast.Workspace, table: str, ask: str) -> tuple[Any, tuple[Any,
     schema = ws.schema(table)
     if ask in schema.names and not _reads(ask, schema):
         return ws.keys, (table, (ask,))
-    return ws.read(table, ask)
+    return ws.readers.read(table, ask)
 
 
 def _reads(ask: str, schema: Schema) -> bool:

@@ -247,7 +247,7 @@ def _ranks(ws: Workspace, broken: Sequence[Dependency], at: int) -> list[Rank]:
     for dependency in broken:
         if isinstance(dependency, Ucc):
             gone.setdefault(dependency.table, []).append(dependency.columns)
-    order = ws.order(at)
+    order = ws.readers.order(at)
     held, references = order.keys, order.references
 
     @cache

@@ -101,13 +101,13 @@ class DependencyAnswers:
         reader, arguments = asked(ws, table, ask)
         for side in arguments if reader is ws.inds else ():
             self._schema(side.table)
-        dependency = dependency_asked(ws, reader, arguments)
+        dependency = dependency_asked(ws.readers, reader, arguments)
         life = life_told(ws, reader, arguments, dependency)
         holds = life["stretches"][-1]["holds"] if life["stretches"] else None
         if reader is not ws.inds and holds is None and not hasattr(reader, "violations"):
             holds = reader.explain(*arguments).holds  # of a class from elsewhere
         minimal, implying = self._implying(reader, arguments, dependency) if holds else (None, [])
-        [rank] = self._newest.cached("order", lambda: ws.order(self._newest.at)).ranks([dependency])
+        [rank] = self._newest.cached("order", lambda: ws.readers.order(self._newest.at)).ranks([dependency])
         kind = dependency.kind
         return {
             "version": self._newest.version,

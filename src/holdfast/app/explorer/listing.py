@@ -200,7 +200,7 @@ def listing_of(ws: Workspace, order: Order, table: str, at: int | None) -> Listi
         elif kind == "ucc":
             part = _keys(ws, order, state)
         else:
-            part = _others(list(ws.listed(Query(kind, table, at))), kind, order, state)
+            part = _others(list(ws.readers.listed(Query(kind, table, at))), kind, order, state)
         if len(part.roles) or kind in state.kinds:
             parts.append(part)
     return Listing(parts, state.schema.names)

@@ -53,7 +53,7 @@ class RelyingAnswers:
 
     def _dependency(self, table: str, ask: str) -> Dependency:
         ws = self._newest.workspace
-        return dependency_asked(ws, *asked(ws, table, ask))
+        return dependency_asked(ws.readers, *asked(ws, table, ask))
 
     def _wanted(self, dependency: Dependency, terms: PinTerms) -> Wanted:
         """What a dependency asks to be pinned; if it is pinned, as it is: a key may be as a rule."""

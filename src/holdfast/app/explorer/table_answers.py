@@ -243,7 +243,7 @@ class TableAnswers:
     @property
     def _order(self) -> Order:
         newest = self._newest
-        order: Order = newest.cached("order", lambda: newest.workspace.order(newest.at))
+        order: Order = newest.cached("order", lambda: newest.workspace.readers.order(newest.at))
         return order
 
     def _listing(self, table: str) -> Listing:

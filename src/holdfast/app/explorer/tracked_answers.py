@@ -36,7 +36,7 @@ class TrackedAnswers:
 
     def _log(self, table: str | None) -> dict[str, Any]:
         ws = self._newest.workspace
-        muted = ws.muted_at(self._newest.at)
+        muted = ws.readers.muted_at(self._newest.at)
         return {"entries": [entry_dict(e, muted) for e in ws.log(table)[: -MOST_ENTRIES - 1 : -1]]}
 
 

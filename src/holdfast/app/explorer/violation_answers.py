@@ -90,7 +90,7 @@ class Listings:
         ws = self._newest.workspace
         n_columns = len(ws.schema(table).names)
         limit = max(100, min(MOST_ROWS, MOST_CELLS // max(1, n_columns)))
-        rows = ws.violating(*asked(ws, table, ask), limit)
+        rows = ws.readers.violating(*asked(ws, table, ask), limit)
         return Listing(rows, rows.to_arrow())
 
     def page(
@@ -127,7 +127,7 @@ class Listings:
     def file(self, table: str, ask: str) -> Download:
         """All rows that violate it, as CSV, a batch at a time."""
         ws = self._newest.workspace
-        rows = ws.violating(*asked(ws, table, ask), None)
+        rows = ws.readers.violating(*asked(ws, table, ask), None)
 
         def pieces() -> Iterator[bytes]:
             for piece in csv_pieces(rows.schema, rows.batches()):

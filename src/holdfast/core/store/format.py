@@ -31,6 +31,8 @@ from holdfast.errors import DamagedFileError, StateFormatError, WorkspaceError, 
 
 FORMAT = 6
 OLDEST = 5
+# From this format on the marker has a key.
+KEYED = 6
 MARKER = "holdfast.json"
 
 # Two words of 64 bits.
@@ -157,7 +159,7 @@ def _key(root: Path, inode: int, modified_ns: int) -> Key | None:
 @lru_cache(maxsize=64)
 def _key_of(root: Root, content: bytes) -> Key | None:
     marker = _parsed(root, content)
-    if marker["format"] < FORMAT:
+    if marker["format"] < KEYED:
         return None
     secret = bytes.fromhex(marker["key"])
     return int.from_bytes(secret[:8], "little"), int.from_bytes(secret[8:], "little")
@@ -201,7 +203,7 @@ def _parsed(root: Root, content: bytes) -> dict[str, Any]:
         version = marker["format"]
         if type(version) is not int or version < 1:
             raise ValueError(version)
-        if version == FORMAT and len(bytes.fromhex(marker["key"])) != 16:
+        if KEYED <= version <= FORMAT and len(bytes.fromhex(marker["key"])) != 16:
             raise ValueError(marker["key"])
     except (ValueError, KeyError, TypeError, RecursionError):
         raise DamagedFileError(
