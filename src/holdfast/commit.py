@@ -11,7 +11,7 @@ from typing import Any
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.writer import COMMIT_ATTEMPTS, Context, Writer
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
-from holdfast.core.words.change import Change, DependencyChange, TableChange
+from holdfast.core.words.change import Change, DependencyChange, Pin, TableChange
 from holdfast.errors import NOTHING_APPLIED, ConflictError, UsageError, listing, shorten
 from holdfast.kind import AcrossStep, OtherTables, Step, across_of, class_of, keys_of, load
 from holdfast.kinds import Readers
@@ -144,7 +144,7 @@ class Committer:
         spells = [self._spells(step, base, commit=commit) for step in steps]
         listed = [c for changes, _ in spells for c in changes]
         listed += [c for step in across.values() for c in step.changes]
-        pins = (*(p for s in steps for p in s.pins), *(p for s in across.values() for p in s.pins))
+        pins = [*(p for s in steps for p in s.pins), *(p for s in across.values() for p in s.pins)]
         known = {kind: (self.among(kind, base)[1], step.known) for kind, step in across.items()}
         return Change(
             action=action,
@@ -153,7 +153,7 @@ class Committer:
             changes=self.readers.ranked(listed, base, steps, known, pins, state),
             elapsed_s=time.perf_counter() - started,
             batch_id=batch_id,
-            pins=pins,
+            pins=tuple(sorted(pins, key=Pin.place)),
             n_inds=next((step.n for step in across.values()), None),
             accesses={name: n for step in across.values() for name, n in step.accesses.items()},
             notes=(*(n for s in steps for n in s.notes), *(n for s in across.values() for n in s.notes)),

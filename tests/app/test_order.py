@@ -153,6 +153,32 @@ def test_pins_come_first(shop: Shell) -> None:
     assert shown[2].startswith(f"  {pinned}  ")
 
 
+def test_a_pinned_foreign_key_is_told_as_a_foreign_key(shop: Shell) -> None:
+    """What is pinned comes first of its section, and is counted in it."""
+    for column, other in (("customer_id", "customer.customer_id"), ("rental_id", "film.film_id")):
+        shop("pin", "rental", column, "--in", other)
+    shop("pin", "rental", "rental_id")
+    orphans = shop.file("o.csv", ORPHAN + "1,7,777,2024-03-01,1.50\n")
+    for command in ("check", "apply"):
+        done = shop(command, "rental", "--inserts", orphans)
+        titles = [line for line in done.out.splitlines() if line.startswith(("  broke", "  would break"))]
+        assert [title.split(": ")[1] for title in titles][:2] == ["2 foreign keys", "1 primary key"]
+        lines = done.out.splitlines()
+        assert lines[lines.index(titles[0]) + 1].startswith(f"    {FOREIGN_KEY} misses 1 value")
+    shown = shop("show", "--kind", "ind").out
+    assert "foreign key" not in shown.splitlines()[0]  # both have orphans now
+
+
+def test_a_pinned_change_tells_both_its_roles(shop: Shell) -> None:
+    shop("pin", "rental", "customer_id", "--in", "customer.customer_id")
+    assert shop("show", "--kind", "ind").out.splitlines()[0].endswith("2 foreign keys first (version 2)")
+    first, *others = shop("check", "rental", "--inserts", shop.file("o.csv", ORPHAN), "--json").json()[
+        "changes"
+    ]
+    assert (names([first]), first["role"], first["unpinned"]) == ([FOREIGN_KEY], "pinned", "foreign key")
+    assert all("unpinned" not in change for change in others)
+
+
 def test_a_primary_key_stands_above_the_other_keys(shop: Shell) -> None:
     twice = shop.file("t.csv", "rental_id,customer_id,film_id,day,rate\n1,1,1,2024-01-01,1.00\n")
     report = shop("check", "rental", "--inserts", twice).out.splitlines()

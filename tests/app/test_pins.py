@@ -93,6 +93,7 @@ def test_within_its_tolerance_a_pin_holds(shop: Shell) -> None:
     checked = shop("check", "orders", "--inserts", batch)
     assert checked.code == 0
     assert "quantity > 0 (at most 0.4%): would hold within it\n    1 row violates it (0.332%)" in checked.out
+    assert "\n  and " not in checked.out  # there is no other
     shop("pin", "orders", "quantity > 0", "--at-most", "0.3%")
     assert shop("check", "orders", "--inserts", batch).code == 1
     key = shop("pin", "orders", "zip", "--at-most", "293 rows")
@@ -102,6 +103,51 @@ def test_within_its_tolerance_a_pin_holds(shop: Shell) -> None:
     assert inclusion.out == (
         "pinned orders[customer_id] in customers[customer_id] (at most 1): holds (version 5)\n"
     )
+
+
+def test_what_does_not_hold_is_not_lost_among_what_does(shop: Shell) -> None:
+    """It comes first, the gravest of it; then what only just holds; the others are counted."""
+    holding = [Wanted("orders", rule=f"quantity < {n}") for n in range(10, 32)]
+    with holdfast.open(shop.folder / "my.hold", engine="inline") as ws:
+        ws.pin_all([*holding[:11], Wanted("customers", ("name",)), *holding[11:]])
+        ws.pin_rule("zip != 'z1'", table="orders", at_most="20%")
+        ws.pin_rule("quantity > 1", table="orders", severity="info")
+        ws.pin_rule("quantity > 0", table="orders")
+        ws.pin("customers", ["customer_id"])
+    batch = shop.file("bad.csv", BAD)
+    head = [
+        "  pinned quantity > 0: DOES NOT HOLD",
+        "  pinned quantity > 1 (info): does not hold",
+        "  pinned zip != 'z1' (at most 20%): holds within it",
+    ]
+    document = shop("check", "orders", "--inserts", batch, "--json").json()
+    states = [(p["holds"], p["severity"], bool(p["n_violations"])) for p in document["pins"]]
+    assert states == [
+        (False, "error", True),
+        (False, "info", True),
+        (True, "error", True),
+        *[(True, "error", False)] * 22,
+    ]
+    foretold = shop("check", "orders", "--inserts", batch)
+    assert foretold.out.splitlines().count("  and 22 pins would hold") == 1
+    done = shop("apply", "orders", "--inserts", batch).out.splitlines()
+    lines = [line for line in done if line.startswith("  pinned ") or line.endswith(" hold")]
+    assert lines == [*head, "  and 22 pins hold"]
+    fine = shop("apply", "customers", "--inserts", shop.file("more.csv", "customer_id,name\n121,n121\n"))
+    assert fine.out.splitlines()[1] == "  2 pins hold"
+    # Lists have some of those that hold.
+    told = [line.replace("pinned ", "pinned orders: ", 1) for line in head]
+    for arguments, n in (([], 20), (["--all"], 24)):
+        listed = shop("pins", *arguments).out.splitlines()
+        assert listed[0] == "27 pins: 2 of them do not hold (version 8)"
+        lines = [line for line in listed[1:] if line.startswith("  pinned ")]
+        assert (lines[:3], len(lines)) == (told, 3 + n)
+        assert (listed[-1] == "  and 4 more pins hold; all with --all") == (n == 20)
+    order = [(p["holds"], p["severity"]) for p in shop("pins", "--json").json()["pins"]]
+    assert order == [(False, "error"), (False, "info"), *[(True, "error")] * 25]
+    shown = shop("show", "--kind", "ucc").out.splitlines()
+    assert [line for line in shown if line.startswith("  pinned ")][2] == head[0]  # of the second table
+    assert "  and 2 more pins hold; all with --all" in shown
 
 
 @pytest.mark.parametrize(

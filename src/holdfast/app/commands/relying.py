@@ -13,9 +13,10 @@ import typer
 import holdfast
 from holdfast.app import options
 from holdfast.app.calls import Referenced, opened, tell
-from holdfast.app.options import Json, complete_table
+from holdfast.app.options import All, Json, complete_table
 from holdfast.app.report.pins import print_all_pins, print_pin_change, print_pinned
 from holdfast.app.writing import print_written, written_to
+from holdfast.core.words.change import Pin
 from holdfast.core.words.notation import ARROW
 from holdfast.core.words.reliance import PinTerms, Wanted
 from holdfast.errors import UsageError, plural
@@ -231,11 +232,13 @@ def pins(
             help="Write them as YAML, for 'holdfast pin --file'; - prints it.",
         ),
     ] = None,
+    everything: All = False,
     as_json: Json = False,
 ) -> None:
     """List what is pinned, on which terms, and whether it holds.
 
-    As a file (-o pins.yml) it can be kept in a repository, and applied with 'holdfast pin --file pins.yml'.
+    What does not hold comes first, then what holds only within its tolerance. As a file (-o pins.yml) it can
+    be kept in a repository, and applied with 'holdfast pin --file pins.yml'.
     """
     if output is not None and as_json:
         raise UsageError("--json and --output are two ways to write pins: give one of them.")
@@ -251,5 +254,6 @@ def pins(
             file.write(text)
         print_written(output, plural(len(listed), "pin"), version)
         return
+    listed.sort(key=Pin.place)
     document = {"version": version, "pins": [pin.to_dict() for pin in listed]}
-    tell(as_json, lambda: document, print_all_pins, listed, version=version)
+    tell(as_json, lambda: document, print_all_pins, listed, version=version, everything=everything)
