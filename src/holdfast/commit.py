@@ -11,7 +11,8 @@ from typing import Any
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.writer import COMMIT_ATTEMPTS, Context, Writer
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
-from holdfast.core.words.change import Change, DependencyChange, Pin, TableChange
+from holdfast.core.words.change import Change, DependencyChange, Pin, TableChange, pass_gate
+from holdfast.core.words.reliance import Severity
 from holdfast.errors import NOTHING_APPLIED, ConflictError, UsageError, listing, shorten
 from holdfast.kind import AcrossStep, OtherTables, Step, across_of, class_of, keys_of, load
 from holdfast.kinds import Readers
@@ -61,8 +62,9 @@ class Committer:
         started: float,
         *,
         commit: bool,
+        fail_on: Severity | None = None,
     ) -> Change:
-        """The change that steps make, committed if that is wanted.
+        """The change that steps make, committed if that is wanted; a GateError if `fail_on` closes the gate.
 
         `options` are those of classes about several tables, if tables are being tracked. Tables share what
         holds among them. So if another table's batch was committed meanwhile, it is worked out again on top
@@ -77,6 +79,8 @@ class Committer:
             change = self._change(base, action, steps, state, across, batch_id, started, commit=commit)
             if not commit:
                 return change
+            if fail_on is not None:
+                pass_gate(replace(change, action="check", version=base), fail_on)
             commits = [
                 CommitRow(state.table, action, state.to_dict(), _detail(change, part, step.rounds), batch_id)
                 for state, part, step in zip(states, change.tables, steps, strict=True)

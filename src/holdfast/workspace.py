@@ -34,7 +34,7 @@ from holdfast.core.words.change import Change, Pin
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.display import Displayed, notebook_progress
 from holdfast.core.words.options import TrackOptions, check_share
-from holdfast.core.words.reliance import Muted, PinTerms, Wanted
+from holdfast.core.words.reliance import SEVERITIES, Muted, PinTerms, Severity, Wanted, check_severity
 from holdfast.core.words.schema import Schema
 from holdfast.errors import TableExistsError
 from holdfast.kind import Explained, Query, across_of, check_kind, muted_of
@@ -276,6 +276,7 @@ class Workspace(Readers, Displayed):
         snapshot: Any = None,
         batch_id: str | None = None,
         options: Mapping[str, Any] | None = None,
+        fail_on: Severity | None = None,
     ) -> Change:
         """Apply a batch: deletes first, then inserts, one commit, one report of the net change.
 
@@ -283,12 +284,13 @@ class Workspace(Readers, Displayed):
         rows with the row key: those whose key is there are updated, the others inserted. `snapshot` is the
         whole table as it is to be: the difference to what is tracked is the batch, rows in both stay.
         With a `batch_id` a batch is applied once: a second time is a no-op that says so. An id belongs to
-        one life of a table: after `drop` and `track` it is a new one.
+        one life of a table: after `drop` and `track` it is a new one. With `fail_on` nothing is applied if
+        a pin of that severity, or a graver one, would not hold: a `GateError`, which has the change.
         """
         from holdfast.core.rows.batch import Batch
 
         batch = Batch(inserts, deletes, updates, before, after, upserts, snapshot)
-        return self._run({table: batch}, batch_id, options, commit=True)
+        return self._run({table: batch}, batch_id, options, commit=True, fail_on=fail_on)
 
     def apply_all(
         self,
@@ -296,15 +298,16 @@ class Workspace(Readers, Displayed):
         *,
         batch_id: str | None = None,
         options: Mapping[str, Any] | None = None,
+        fail_on: Severity | None = None,
     ) -> Change:
         """Apply batches to several tables as one commit and one change: a parent with its children.
 
         `batches` maps a table to what `apply` takes: inserts, deletes, updates, before, after, upserts,
-        snapshot. If only some of the tables know the `batch_id`, it is an error, and nothing is applied.
+        snapshot. If only some tables know the `batch_id`, it is an error, and nothing is applied.
         """
         from holdfast.core.rows.batch import batches_of
 
-        return self._run(batches_of(batches), batch_id, options, commit=True)
+        return self._run(batches_of(batches), batch_id, options, commit=True, fail_on=fail_on)
 
     def check(
         self,
@@ -340,11 +343,13 @@ class Workspace(Readers, Displayed):
         options: Mapping[str, Any] | None,
         *,
         commit: bool,
+        fail_on: Severity | None = None,
     ) -> Change:
         from holdfast import step
         from holdfast.core.sources import ReadOptions
 
         started = time.perf_counter()
+        check_severity(fail_on or SEVERITIES[0], "fail_on")
         base = self.ledger.version
         states = {table: self._tables.state(table, base or None) for table in batches}
         if batch_id is not None and (earlier := self._committer.earlier(batches, batch_id)) is not None:
@@ -353,14 +358,12 @@ class Workspace(Readers, Displayed):
             steps = []
             for table, batch in batches.items():
                 state, findings = states[table], self._committer.findings(states[table])
-                reading = ReadOptions.checked({**state.options, **(options or {})})
+                how = ReadOptions.checked({**state.options, **(options or {})})
                 across = self._committer.beside(state, base) if len(batches) == 1 else {}
-                steps.append(
-                    step.apply(context, state, base, findings, batch, reading, across, commit=commit)
-                )
+                steps.append(step.apply(context, state, base, findings, batch, how, across, commit=commit))
             action = "apply" if commit else "check"
             change = self._committer.commit(
-                context, base, action, steps, {}, batch_id, started, commit=commit
+                context, base, action, steps, {}, batch_id, started, commit=commit, fail_on=fail_on
             )
         if commit:
             self.writer.tidy_when_due()
@@ -385,8 +388,7 @@ class Workspace(Readers, Displayed):
             return self.writer.append(base, commits, gone)
 
     def merge(self, table: str) -> int:
-        """Merge the segments of a table into as few as suit its size, and what it shares; what holds stays as
-        it is."""
+        """Merge the segments of a table, and what it shares, into few; what holds stays as it is."""
         base, state = self._tables.current(table)
         with self.writer.context(base) as context:
             rows = context.relation(state, state.folder, "merging")
@@ -457,10 +459,8 @@ class Workspace(Readers, Displayed):
         return self._pin(wanted, remove=True)
 
     def _pin(self, wanted: Wanted, remove: bool) -> Pin:
-        asked = [wanted]
-        done = self._pins.change(removed=asked) if remove else self._pins.change(asked)
-        [pin] = done.pinned or done.unchanged or done.removed
-        return pin
+        done = self._pins.change(removed=[wanted]) if remove else self._pins.change([wanted])
+        return (done.pinned or done.unchanged or done.removed)[0]
 
     def pin_all(
         self,

@@ -34,6 +34,14 @@ FailOn = Annotated[
         "--fail-on", help="Exit code 1 if something pinned would not hold that is of this severity or graver."
     ),
 ]
+Gate = Annotated[
+    SeverityName | None,
+    typer.Option(
+        "--fail-on",
+        help="Apply nothing, and exit code 1, if something pinned would not hold that is of this severity or "
+        "graver. Without it the batch is applied, and the report says what does not hold.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)

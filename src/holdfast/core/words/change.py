@@ -12,7 +12,7 @@ from holdfast.core.words.display import Displayed
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.ranks import COUNTED, Role
 from holdfast.core.words.reliance import SEVERITIES, USUAL, Severity, Terms
-from holdfast.errors import plural, shorten
+from holdfast.errors import NOTHING_APPLIED, HoldfastError, listing, plural, shorten
 
 Event = Literal["appeared", "broke", "implied", "within", "beyond", "dropped"]
 ROWS_SHOWN = 3
@@ -408,6 +408,27 @@ def _described(title: str, changes: Sequence[DependencyChange], limit: int) -> I
     for n, what in ((len(listed) - len(meant[:limit]), "more"), (len(changes) - len(listed), "muted")):
         if n:
             yield f"  ... and {n:,} {what} {title}"
+
+
+class GateError(HoldfastError):
+    """Something pinned would not hold after a batch, so nothing was applied; `change` is what the batch would
+    have changed, as `check` tells it."""
+
+    def __init__(self, message: str, change: Change) -> None:
+        super().__init__(message)
+        self.change = change
+
+
+def pass_gate(change: Change, fail_on: Severity) -> None:
+    """A GateError if a pin of a severity, or of a graver one, would not hold after a change."""
+    failing = change.failing(fail_on)
+    if failing:
+        which = listing([f"{pin} of table {pin.table!r}" for pin in failing], 3)
+        raise GateError(
+            f"{plural(len(failing), 'pin')} of severity {fail_on} or graver would not hold: {which}. "
+            f"{NOTHING_APPLIED} Mend the batch, or apply it without a gate.",
+            change,
+        )
 
 
 def introducing(reason: str, event: str, kind: str, *, shown: bool) -> str:
