@@ -752,7 +752,7 @@ def test_which_table_is_meant(shell: Shell) -> None:
     denied(
         shell("pin", "more", "t.zip = s.zip"), "UsageError: at character 1 of the rule: a rule starts with"
     )
-    denied(shell("pin", "more"), "UsageError: no column of table 'more' is named.")
+    denied(shell("pin", "more"), "UsageError: nothing of table 'more' is asked for: name columns")
 
 
 # --- Batches ----------------------------------------------------------------------------------------------
