@@ -232,5 +232,6 @@ def change_rows(change: Change) -> list[ChangeRow]:
         witnesses = [[r.stored() for r in group] for group in c.witnesses] or None
         dependency = c.dependency
         fields = dependency.to_dict()
-        rows.append(ChangeRow(dependency.table, dependency.kind, c.event, fields, c.reason, witnesses))
+        table, kind = dependency.table, dependency.kind
+        rows.append(ChangeRow(table, kind, c.event, fields, c.reason, witnesses, c.role))
     return rows
