@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from holdfast.core.store.change_log import LogEntry
     from holdfast.core.store.tabular import Dependencies, Log
-    from holdfast.core.words.change import Change, DependencyChange, Pin, TableChange, WitnessRow
+    from holdfast.core.words.change import Change, DependencyChange, GateError, Pin, TableChange, WitnessRow
     from holdfast.core.words.column_rule import ColumnRule
     from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
     from holdfast.core.words.predicate import Dc, Predicate
@@ -67,6 +67,7 @@ __all__ = [
     "DuplicateColumnError",
     "EngineError",
     "Fd",
+    "GateError",
     "HoldfastError",
     "Ind",
     "Log",
@@ -101,7 +102,7 @@ __all__ = [
 _MODULES = {
     "core.store.change_log": ("LogEntry",),
     "core.store.tabular": ("Dependencies", "Log"),
-    "core.words.change": ("Change", "DependencyChange", "Pin", "TableChange", "WitnessRow"),
+    "core.words.change": ("Change", "DependencyChange", "GateError", "Pin", "TableChange", "WitnessRow"),
     "core.words.column_rule": ("ColumnRule",),
     "core.words.dependency": ("Dependency", "Fd", "Ind", "Side", "Ucc"),
     "core.words.predicate": ("Dc", "Predicate"),

@@ -11,7 +11,8 @@ from typing import Any
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.writer import COMMIT_ATTEMPTS, Context, Writer
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
-from holdfast.core.words.change import Change, DependencyChange, TableChange
+from holdfast.core.words.change import Change, DependencyChange, Pin, TableChange, pass_gate
+from holdfast.core.words.reliance import SEVERITIES, Severity, check_severity
 from holdfast.errors import NOTHING_APPLIED, ConflictError, TableExistsError, UsageError, listing, shorten
 from holdfast.kind import AcrossStep, OtherTables, Step, across_of, class_of, keys_of, load
 from holdfast.kinds import Readers
@@ -76,6 +77,7 @@ class Committer:
         options: Mapping[str, Any] | None,
         *,
         commit: bool = True,
+        fail_on: Severity | None = None,
     ) -> Change:
         """What batches of some tables change, committed if that is wanted: `step.apply` for each, then
         `commit`. A batch that was applied before is not applied again."""
@@ -84,6 +86,7 @@ class Committer:
         from holdfast.core.sources import ReadOptions
 
         started = time.perf_counter()
+        check_severity(fail_on or SEVERITIES[0], "fail_on")
         batches, writer = batches_of(given), self.writer
         base = writer.ledger.version
         states = {table: writer.tables.state(table, base or None) for table in batches}
@@ -99,7 +102,9 @@ class Committer:
                     step.apply(context, state, base, findings, batch, reading, across, commit=commit)
                 )
             action = "apply" if commit else "check"
-            change = self.commit(context, base, action, steps, {}, batch_id, started, commit=commit)
+            change = self.commit(
+                context, base, action, steps, {}, batch_id, started, commit=commit, fail_on=fail_on
+            )
         if commit:
             writer.tidy_when_due()
         return replace(change, elapsed_s=time.perf_counter() - started)
@@ -115,8 +120,9 @@ class Committer:
         started: float,
         *,
         commit: bool,
+        fail_on: Severity | None = None,
     ) -> Change:
-        """The change that steps make, committed if that is wanted.
+        """The change that steps make, committed if that is wanted; a GateError if `fail_on` closes the gate.
 
         `options` are those of classes about several tables, if tables are being tracked. Tables share what
         holds among them. So if another table's batch was committed meanwhile, it is worked out again on top
@@ -131,6 +137,8 @@ class Committer:
             change = self._change(base, action, steps, state, across, batch_id, started, commit=commit)
             if not commit:
                 return change
+            if fail_on is not None:
+                pass_gate(replace(change, action="check", version=base), fail_on)
             commits = [
                 CommitRow(state.table, action, state.to_dict(), _detail(change, part, step.rounds), batch_id)
                 for state, part, step in zip(states, change.tables, steps, strict=True)
@@ -198,7 +206,7 @@ class Committer:
         spells = [self._spells(step, base, commit=commit) for step in steps]
         listed = [c for changes, _ in spells for c in changes]
         listed += [c for step in across.values() for c in step.changes]
-        pins = (*(p for s in steps for p in s.pins), *(p for s in across.values() for p in s.pins))
+        pins = [*(p for s in steps for p in s.pins), *(p for s in across.values() for p in s.pins)]
         known = {kind: (self.among(kind, base)[1], step.known) for kind, step in across.items()}
         return Change(
             action=action,
@@ -207,7 +215,7 @@ class Committer:
             changes=self.readers.ranked(listed, base, steps, known, pins, state),
             elapsed_s=time.perf_counter() - started,
             batch_id=batch_id,
-            pins=pins,
+            pins=tuple(sorted(pins, key=Pin.place)),
             n_inds=next((step.n for step in across.values()), None),
             accesses={name: n for step in across.values() for name, n in step.accesses.items()},
             notes=(*(n for s in steps for n in s.notes), *(n for s in across.values() for n in s.notes)),
@@ -282,5 +290,6 @@ def change_rows(change: Change) -> list[ChangeRow]:
         witnesses = [[r.stored() for r in group] for group in c.witnesses] or None
         dependency = c.dependency
         fields = dependency.to_dict()
-        rows.append(ChangeRow(dependency.table, dependency.kind, c.event, fields, c.reason, witnesses))
+        table, kind = dependency.table, dependency.kind
+        rows.append(ChangeRow(table, kind, c.event, fields, c.reason, witnesses, c.role))
     return rows

@@ -178,7 +178,7 @@ class Order:
     def _marked(self, dependency: Dependency, rank: Rank) -> Rank:
         """What somebody has said of it goes before what is worked out."""
         if dependency in self.pinned:
-            return rank._replace(role="pinned")
+            return rank._replace(role="pinned", unpinned=rank.role)
         return rank._replace(role="muted") if dependency in self.muted(dependency.table) else rank
 
     @cached_property
@@ -229,4 +229,4 @@ def ranked(changes: Sequence[DependencyChange], before: Order, after: Order) -> 
             order.ranks([c.dependency for c, new in zip(changes, came, strict=True) if new == is_new])
         )
     placed = [(c, next(ranks[is_new])) for c, is_new in zip(changes, came, strict=True)]
-    return in_order(replace(c, role=rank.role, score=rank.score) for c, rank in placed)
+    return in_order(replace(c, **rank._asdict()) for c, rank in placed)

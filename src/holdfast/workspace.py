@@ -32,7 +32,7 @@ from holdfast.core.words.change import Change, Pin
 from holdfast.core.words.dependency import Dependency, Side
 from holdfast.core.words.display import Displayed, notebook_progress
 from holdfast.core.words.options import TrackOptions, check_share
-from holdfast.core.words.reliance import Muted, PinTerms, Wanted
+from holdfast.core.words.reliance import Muted, PinTerms, Severity, Wanted
 from holdfast.core.words.schema import Schema
 from holdfast.kind import Explained, Query, check_kind, muted_of
 
@@ -261,6 +261,7 @@ class Workspace(ByKind, Displayed):
         snapshot: Any = None,
         batch_id: str | None = None,
         options: Mapping[str, Any] | None = None,
+        fail_on: Severity | None = None,
     ) -> Change:
         """Apply a batch: deletes first, then inserts, one commit, one report of the net change.
 
@@ -268,11 +269,12 @@ class Workspace(ByKind, Displayed):
         rows with the row key: those whose key is there are updated, the others inserted. `snapshot` is the
         whole table as it is to be: the difference to what is tracked is the batch, rows in both stay.
         With a `batch_id` a batch is applied once: a second time is a no-op that says so. An id belongs to
-        one life of a table: after `drop` and `track` it is a new one.
+        one life of a table: after `drop` and `track` it is a new one. With `fail_on` nothing is applied if
+        a pin of that severity, or a graver one, would not hold: a `GateError`, which has the change.
         """
         batch = {"inserts": inserts, "deletes": deletes, "updates": updates, "before": before, "after": after}
         batch |= {"upserts": upserts, "snapshot": snapshot}
-        return self._committer.apply({table: batch}, batch_id, options)
+        return self._committer.apply({table: batch}, batch_id, options, fail_on=fail_on)
 
     def apply_all(
         self,
@@ -280,13 +282,14 @@ class Workspace(ByKind, Displayed):
         *,
         batch_id: str | None = None,
         options: Mapping[str, Any] | None = None,
+        fail_on: Severity | None = None,
     ) -> Change:
         """Apply batches to several tables as one commit and one change: a parent with its children.
 
         `batches` maps a table to what `apply` takes: inserts, deletes, updates, before, after, upserts,
         snapshot. If only some of the tables know the `batch_id`, it is an error, and nothing is applied.
         """
-        return self._committer.apply(batches, batch_id, options)
+        return self._committer.apply(batches, batch_id, options, fail_on=fail_on)
 
     def check(
         self,

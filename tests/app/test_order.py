@@ -6,7 +6,9 @@ ones, and one rental of a customer that is not there breaks many inclusions, of 
 
 from __future__ import annotations
 
+import io
 import shutil
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -17,8 +19,12 @@ import pytest
 import holdfast
 from app.shell import Shell
 from holdfast.app.explorer.api import Explorer
+from holdfast.app.report.log import print_log
+from holdfast.app.report.paper import Paper
 from holdfast.app.report.texts import dependency_text
-from holdfast.core.words.dependency import Ind, Side
+from holdfast.core.store.change_log import LogEntry
+from holdfast.core.store.ledger_rows import ChangeRow
+from holdfast.core.words.dependency import Ind, Side, Ucc
 from holdfast.core.words.ranks import Rank
 from holdfast.order import Order
 
@@ -71,6 +77,28 @@ def listed(report: str, texts: list[str]) -> list[str]:
     return [t for t in found if t is not None]
 
 
+def log_lines(changes: list[dict[str, Any]]) -> list[str]:
+    """The lines of the log, by the changes as programs are told them: each event and kind where its first
+    change stands, five names of what is no accident, and how many others there are."""
+    lines = []
+    for event in dict.fromkeys(c["change"] for c in changes):
+        of_event = [c for c in changes if c["change"] == event]
+        for kind in dict.fromkeys(c["dependency"]["kind"] for c in of_event):
+            of_kind = [c for c in of_event if c["dependency"]["kind"] == kind]
+            meant = names([c for c in of_kind if c["role"] != "chance"])
+            parts = [(" " if kind == "ucc" else "; ").join(meant[:5])] if meant else []
+            if len(meant) > 5:
+                parts.append(f"{len(meant) - 5} more")
+            if len(of_kind) > len(meant):
+                what = "between id ranges" if kind == "ind" else "that may be chance"
+                parts.append(f"{len(of_kind) - len(meant)} {what}")
+            title = (
+                f"implied by a narrower {'key' if kind == 'ucc' else 'one'}" if event == "implied" else event
+            )
+            lines.append(f"    {title}: {' ... and '.join(parts)}")
+    return lines
+
+
 @pytest.mark.parametrize("command", ["check", "apply"])
 def test_one_orphan_and_the_foreign_key_is_the_first_line(shop: Shell, command: str) -> None:
     report = shop(command, "rental", "--inserts", shop.file("o.csv", ORPHAN)).out.splitlines()
@@ -101,7 +129,15 @@ def test_programs_are_told_in_the_order_of_the_text(shop: Shell) -> None:
     assert told(applied) == told(document)
     log = shop("log", "--json").json()["log"][-1]["changes"]
     assert names(log) == names(applied["changes"])
-    assert f"broke: {FOREIGN_KEY}; " in shop("log").out
+    assert [c["role"] for c in shop("log", "--json").json()["log"][-1]["changes"]] == [
+        c["role"] for c in applied["changes"]
+    ]
+    lines = shop("log").out.splitlines()[
+        -len({(c["change"], c["dependency"]["kind"]) for c in applied["changes"]}) :
+    ]
+    assert lines == log_lines(applied["changes"])
+    n_chance = sum(c["role"] == "chance" and c["dependency"]["kind"] == "ind" for c in broke)
+    assert lines[0] == f"    broke: {FOREIGN_KEY} ... and {n_chance} between id ranges"
     with holdfast.open(shop.folder / "my.hold", engine="inline") as ws:
         newest = Explorer(ws).answer("workspace/log", {})["entries"][0]["changes"]
     assert [c["text"] for c in newest] == names(log)
@@ -137,6 +173,24 @@ def test_lists_have_one_order_too(shop: Shell) -> None:
     assert [dependency_text(d) for d in inds] == [str(d) for d in everything]
 
 
+def test_an_older_log_has_no_roles(shop: Shell) -> None:
+    """Nothing is taken for an accident then; the order is that of the changes."""
+    at = datetime(2024, 1, 1, tzinfo=UTC)
+    rows = [
+        ChangeRow("t", "ind", "broke", Ind(Side("t", ("a",)), Side("u", (name,))).to_dict(), role=role)
+        for name, role in (("x", None), ("y", "chance"), ("z", None))
+    ]
+    rows.insert(1, ChangeRow("t", "ucc", "broke", Ucc("t", ("k",)).to_dict(), role=None))
+    rows.append(ChangeRow("t", "ucc", "appeared", Ucc("t", ("a", "b")).to_dict(), role="chance"))
+    file = io.StringIO()
+    print_log(Paper(file), [LogEntry(2, at, ("t",), "apply", None, ({},), tuple(rows))])
+    assert file.getvalue().splitlines()[1:] == [
+        "    broke: t[a] in u[x]; t[a] in u[z] ... and 1 between id ranges",
+        "    broke: [k]",
+        "    appeared: [a, b]",  # there is nothing else
+    ]
+
+
 def test_pins_come_first(shop: Shell) -> None:
     """Even one of an accident: somebody relies on it."""
     assert shop("pin", "rental", "customer_id", "--in", "film.film_id").code == 0
@@ -151,6 +205,32 @@ def test_pins_come_first(shop: Shell) -> None:
     shown = shop("show", "--kind", "ind").out.splitlines()
     assert shown[1] == f"  pinned {pinned}: holds"
     assert shown[2].startswith(f"  {pinned}  ")
+
+
+def test_a_pinned_foreign_key_is_told_as_a_foreign_key(shop: Shell) -> None:
+    """What is pinned comes first of its section, and is counted in it."""
+    for column, other in (("customer_id", "customer.customer_id"), ("rental_id", "film.film_id")):
+        shop("pin", "rental", column, "--in", other)
+    shop("pin", "rental", "rental_id")
+    orphans = shop.file("o.csv", ORPHAN + "1,7,777,2024-03-01,1.50\n")
+    for command in ("check", "apply"):
+        done = shop(command, "rental", "--inserts", orphans)
+        titles = [line for line in done.out.splitlines() if line.startswith(("  broke", "  would break"))]
+        assert [title.split(": ")[1] for title in titles][:2] == ["2 foreign keys", "1 primary key"]
+        lines = done.out.splitlines()
+        assert lines[lines.index(titles[0]) + 1].startswith(f"    {FOREIGN_KEY} misses 1 value")
+    shown = shop("show", "--kind", "ind").out
+    assert "foreign key" not in shown.splitlines()[0]  # both have orphans now
+
+
+def test_a_pinned_change_tells_both_its_roles(shop: Shell) -> None:
+    shop("pin", "rental", "customer_id", "--in", "customer.customer_id")
+    assert shop("show", "--kind", "ind").out.splitlines()[0].endswith("2 foreign keys first (version 2)")
+    first, *others = shop("check", "rental", "--inserts", shop.file("o.csv", ORPHAN), "--json").json()[
+        "changes"
+    ]
+    assert (names([first]), first["role"], first["unpinned"]) == ([FOREIGN_KEY], "pinned", "foreign key")
+    assert all("unpinned" not in change for change in others)
 
 
 def test_a_primary_key_stands_above_the_other_keys(shop: Shell) -> None:

@@ -17,6 +17,7 @@ import holdfast
 from app.shell import Outcome, Shell
 from holdfast import Side
 from holdfast.app.pin_file import read_pins, written_pins
+from holdfast.core.rows.writer import Writer
 from holdfast.core.words.reliance import SEVERITIES, PinTerms, Wanted
 
 ODD = ("no", "x, y", "p.q", '"q"', "l\nf", "ä", "a: #b", " s.z ", "{%", "- ", "->", "123", "~")
@@ -87,12 +88,62 @@ def test_only_errors_close_the_gate(shop: Shell) -> None:
     assert (pin["severity"], pin["holds"], pin["n_violations"]) == ("info", False, 1)
 
 
+@pytest.mark.parametrize("command", ["apply", "apply-all"])
+def test_a_gate_that_applies(shop: Shell, command: str) -> None:
+    """One run: what would break is told, and nothing is applied; without the option all is as before."""
+    batch = shop.file("bad.csv", BAD)
+    arguments = ["orders", "--inserts", batch] if command == "apply" else ["--inserts", f"orders={batch}"]
+    shop("pin", "orders", "quantity > 0", "--severity", "warning")
+    refused = shop(command, *arguments, "--fail-on", "warning", "--batch-id", "b1")
+    foretold = shop("check", "orders", "--inserts", batch).out
+    assert refused.code == 1
+    assert refused.out.splitlines()[1:] == foretold.splitlines()[1:]
+    assert refused.out.splitlines()[1] == "  pinned quantity > 0 (warning): would not hold"
+    assert "GateError: 1 pin of severity warning or graver would not hold: quantity > 0 of" in refused.err
+    assert "Nothing was applied." in refused.err
+    document = shop(command, *arguments, "--fail-on", "info", "--json").json()
+    assert (document["action"], document["version"]) == ("check", 2)
+    assert [pin["holds"] for pin in document["pins"]] == [False]
+    assert shop("pins", "--json").json()["version"] == 2
+    # A warning closes no gate for errors; an id that was refused is new.
+    done = shop(command, *arguments, "--fail-on", "error", "--batch-id", "b1", "--json")
+    assert (done.code, done.json()["action"], done.json()["version"]) == (0, "apply", 3)
+    assert shop(command, *arguments, "--fail-on", "warning", "--batch-id", "b1").code == 0  # done before
+    assert shop(command, *arguments, "--json").json()["version"] == 4
+
+
+def test_a_gate_judges_what_is_committed_by_then(shop: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A parent that another writer deletes between the steps of a batch and its commit."""
+    place = shop.folder / "my.hold"
+    child = {"order_id": [901], "customer_id": [999], "zip": ["z1"], "city": ["c1"], "quantity": [1]}
+    new = pa.table({"customer_id": [999], "name": ["n999"]})
+    with holdfast.open(place, engine="inline") as ws, holdfast.open(place, engine="inline") as other:
+        ws.pin("orders", ["customer_id"], referenced=Side("customers", ("customer_id",)))
+        ws.apply("customers", inserts=new)
+        append = Writer.append
+
+        def late(self: Writer, *args: Any) -> int:
+            if self is ws.writer and other.version == 3:
+                other.apply("customers", deletes=new)
+            return append(self, *args)
+
+        monkeypatch.setattr(Writer, "append", late)
+        with pytest.raises(holdfast.GateError, match="Nothing was applied") as refused:
+            ws.apply("orders", inserts=pa.table(child), fail_on="error")
+        change = refused.value.change
+        assert [str(pin) for pin in change.failing()] == ["orders[customer_id] in customers[customer_id]"]
+        assert (ws.version, ws.n_rows("orders"), change.action) == (4, 300, "check")
+        with pytest.raises(holdfast.UsageError, match="fail_on is 'bad'; expected error or warning or info"):
+            ws.apply("orders", inserts=pa.table(child), fail_on="bad")  # type: ignore[arg-type]
+
+
 def test_within_its_tolerance_a_pin_holds(shop: Shell) -> None:
     batch = shop.file("bad.csv", BAD)
     shop("pin", "orders", "quantity > 0", "--at-most", "0.4%")
     checked = shop("check", "orders", "--inserts", batch)
     assert checked.code == 0
     assert "quantity > 0 (at most 0.4%): would hold within it\n    1 row violates it (0.332%)" in checked.out
+    assert "\n  and " not in checked.out  # there is no other
     shop("pin", "orders", "quantity > 0", "--at-most", "0.3%")
     assert shop("check", "orders", "--inserts", batch).code == 1
     key = shop("pin", "orders", "zip", "--at-most", "293 rows")
@@ -102,6 +153,51 @@ def test_within_its_tolerance_a_pin_holds(shop: Shell) -> None:
     assert inclusion.out == (
         "pinned orders[customer_id] in customers[customer_id] (at most 1): holds (version 5)\n"
     )
+
+
+def test_what_does_not_hold_is_not_lost_among_what_does(shop: Shell) -> None:
+    """It comes first, the gravest of it; then what only just holds; the others are counted."""
+    holding = [Wanted("orders", rule=f"quantity < {n}") for n in range(10, 32)]
+    with holdfast.open(shop.folder / "my.hold", engine="inline") as ws:
+        ws.pin_all([*holding[:11], Wanted("customers", ("name",)), *holding[11:]])
+        ws.pin_rule("zip != 'z1'", table="orders", at_most="20%")
+        ws.pin_rule("quantity > 1", table="orders", severity="info")
+        ws.pin_rule("quantity > 0", table="orders")
+        ws.pin("customers", ["customer_id"])
+    batch = shop.file("bad.csv", BAD)
+    head = [
+        "  pinned quantity > 0: DOES NOT HOLD",
+        "  pinned quantity > 1 (info): does not hold",
+        "  pinned zip != 'z1' (at most 20%): holds within it",
+    ]
+    document = shop("check", "orders", "--inserts", batch, "--json").json()
+    states = [(p["holds"], p["severity"], bool(p["n_violations"])) for p in document["pins"]]
+    assert states == [
+        (False, "error", True),
+        (False, "info", True),
+        (True, "error", True),
+        *[(True, "error", False)] * 22,
+    ]
+    foretold = shop("check", "orders", "--inserts", batch)
+    assert foretold.out.splitlines().count("  and 22 pins would hold") == 1
+    done = shop("apply", "orders", "--inserts", batch).out.splitlines()
+    lines = [line for line in done if line.startswith("  pinned ") or line.endswith(" hold")]
+    assert lines == [*head, "  and 22 pins hold"]
+    fine = shop("apply", "customers", "--inserts", shop.file("more.csv", "customer_id,name\n121,n121\n"))
+    assert fine.out.splitlines()[1] == "  2 pins hold"
+    # Lists have some of those that hold.
+    told = [line.replace("pinned ", "pinned orders: ", 1) for line in head]
+    for arguments, n in (([], 20), (["--all"], 24)):
+        listed = shop("pins", *arguments).out.splitlines()
+        assert listed[0] == "27 pins: 2 of them do not hold (version 8)"
+        lines = [line for line in listed[1:] if line.startswith("  pinned ")]
+        assert (lines[:3], len(lines)) == (told, 3 + n)
+        assert (listed[-1] == "  and 4 more pins hold; all with --all") == (n == 20)
+    order = [(p["holds"], p["severity"]) for p in shop("pins", "--json").json()["pins"]]
+    assert order == [(False, "error"), (False, "info"), *[(True, "error")] * 25]
+    shown = shop("show").out.splitlines()
+    assert [line for line in shown if line.startswith("  pinned ")][2] == head[0]  # of the second table
+    assert "  and 2 more pins hold; all with --all" in shown
 
 
 @pytest.mark.parametrize(

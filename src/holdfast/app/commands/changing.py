@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Annotated
 
@@ -11,14 +12,15 @@ import typer
 
 import holdfast
 from holdfast.app import options
-from holdfast.app.calls import BROKEN, dc_bounds, opened, tell, tell_change
-from holdfast.app.commands.relying import FailOn, SeverityName
+from holdfast.app.calls import BROKEN, dc_bounds, note, opened, tell, tell_change
+from holdfast.app.commands.relying import FailOn, Gate, SeverityName
 from holdfast.app.options import Batch, Batches, BatchId, Held, Json, Reading, TableName, Tracking
 from holdfast.app.report.changes import print_long_held
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.texts import name_text
-from holdfast.core.words.change import Change
+from holdfast.core.words.change import Change, GateError
 from holdfast.core.words.dependency import Fd
+from holdfast.core.words.reliance import Severity
 from holdfast.errors import UsageError, listing
 
 
@@ -73,31 +75,52 @@ def apply(
     *,
     batch: Batch,
     batch_id: BatchId = None,
+    fail_on: Gate = None,
     reading: Reading,
     as_json: Json = False,
 ) -> None:
     """Apply a batch; say what broke or appeared, and why.
 
-    Deletes come first, then inserts; all of it is one version, or nothing is applied.
+    Deletes come first, then inserts; all of it is one version, or nothing is applied. With --fail-on it is a
+    gate: judged on what is committed then, and not between two runs.
     """
     files = reading.read_options()
-    with opened(ctx) as ws:
-        change = ws.apply(table, **asdict(batch), batch_id=batch_id, options=files)
+    with _gated(as_json), opened(ctx) as ws:
+        gate: Severity | None = None if fail_on is None else fail_on.value
+        change = ws.apply(table, **asdict(batch), batch_id=batch_id, options=files, fail_on=gate)
     tell_change(change, as_json)
 
 
 def apply_all(
-    ctx: typer.Context, *, parts: Batches, batch_id: BatchId = None, reading: Reading, as_json: Json = False
+    ctx: typer.Context,
+    *,
+    parts: Batches,
+    batch_id: BatchId = None,
+    fail_on: Gate = None,
+    reading: Reading,
+    as_json: Json = False,
 ) -> None:
     """Apply batches to several tables as one version.
 
     So parents can come with their children. The reading options hold for all of the files.
     """
     files = reading.read_options()
-    with opened(ctx) as ws:
+    with _gated(as_json), opened(ctx) as ws:
         batches = options.batches_of(ws.tables(), asdict(parts))
-        change = ws.apply_all(batches, batch_id=batch_id, options=files)
+        gate: Severity | None = None if fail_on is None else fail_on.value
+        change = ws.apply_all(batches, batch_id=batch_id, options=files, fail_on=gate)
     tell_change(change, as_json)
+
+
+@contextlib.contextmanager
+def _gated(as_json: bool) -> Iterator[None]:
+    """What a batch would have changed that a gate has refused, and the exit code."""
+    try:
+        yield
+    except GateError as refused:
+        tell_change(refused.change, as_json)
+        note(f"GateError: {refused}")
+        raise typer.Exit(BROKEN) from None
 
 
 def check(

@@ -16,10 +16,10 @@ from holdfast.app.report.fds import print_fd_log
 from holdfast.app.report.log import print_log
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rules import print_explained, print_indexes, print_predicates
-from holdfast.app.report.texts import not_kept_text
+from holdfast.app.report.texts import name_text, not_kept_text
 from holdfast.core.words.asking import WHOLE, form_of
 from holdfast.core.words.condition import is_condition
-from holdfast.core.words.notation import ARROW, parse_fd
+from holdfast.core.words.notation import ARROW, parse_fd, parse_key
 from holdfast.core.words.row_rule import is_row_rule
 from holdfast.errors import UsageError, plural
 from holdfast.kind import Explained, check_kind
@@ -27,11 +27,12 @@ from holdfast.kind import Explained, check_kind
 Asked = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="COLUMN|FD|RULE",
-        help="Columns, as separate arguments or with commas; or, in quotes, a functional dependency, "
-        "such as 'zip -> city' ('[] -> city': the column is constant), a rule about two rows, t and s, "
-        "such as 'not(t.zip = s.zip and t.state != s.state)', or one about each row, such as "
-        "'net <= gross' or \"status in ('open', 'done')\".",
+        metavar="COLUMN|KEY|FD|IND|RULE",
+        help="Columns, as separate arguments or with commas; or, in quotes, a key: '[id, day]'; a functional "
+        "dependency: 'zip -> city' ('[] -> city': the column is constant); an inclusion: "
+        "'orders[customer] in customers[id]'; a rule about two rows, t and s: 'not(t.zip = s.zip and "
+        "t.state != s.state)'; or one about each row: 'net <= gross', 'quantity > 0', 'email is not null', "
+        "\"status in ('open', 'done')\". What a report prints can be pasted, with its table in front or not.",
     ),
 ]
 
@@ -135,10 +136,10 @@ def question_of(
 ) -> tuple[Any, tuple[Any, ...]]:
     """(reader, arguments): who knows what arguments ask for, and how it is told."""
     names = ws.schema(table).names
+    texts = [text if text in names else _without_table(table, text) for text in texts]
     if not texts:
         raise UsageError(
-            f"nothing of table {table!r} is asked for: name columns, a functional dependency or a rule, or "
-            "give --predicates or --indexes."
+            f"nothing of table {table!r} is asked for: name columns, a functional dependency or a rule."
         )
     if len(texts) == 1 and (form_of(texts[0]) in WHOLE or ws.readers.reader_of(table, texts[0]) is not None):
         return ws.readers.asked(table, texts[0], None)
@@ -156,6 +157,20 @@ def question_of(
     if fd is not None:
         return ws.fds, (table, *parse_fd(fd, names, table=table, version=ws.version))
     return ws.readers.asked(table, tuple(options.columns_of(table, names, texts)), referenced.side(ws))
+
+
+def _without_table(table: str, text: str) -> str:
+    """A text as reports print it, `orders: quantity > 0` or `orders[id]`, without its table.
+
+    >>> _without_table("orders", "orders: quantity > 0"), _without_table("orders", "orders[id]")
+    ('quantity > 0', '[id]')
+    >>> _without_table("orders", "orders[a] in t[b]"), _without_table("orders", "orders")
+    ('orders[a] in t[b]', 'orders')
+    """
+    rest = text.removeprefix(name_text(table))
+    if rest.startswith(": ") and rest != text:
+        return rest[2:]
+    return rest if parse_key(rest) is not None else text
 
 
 def _explain_predicates(ws: holdfast.Workspace, table: str, as_json: bool) -> None:

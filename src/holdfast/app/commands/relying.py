@@ -13,10 +13,12 @@ import typer
 import holdfast
 from holdfast.app import options
 from holdfast.app.calls import Referenced, opened, tell
-from holdfast.app.options import Json, complete_table
+from holdfast.app.commands.reading import Asked, question_of
+from holdfast.app.options import All, Json, complete_table
 from holdfast.app.report.pins import print_all_pins, print_pin_change, print_pinned
 from holdfast.app.writing import print_written, written_to
-from holdfast.core.words.notation import ARROW
+from holdfast.core.words.change import Pin
+from holdfast.core.words.notation import parse_inclusion
 from holdfast.core.words.reliance import PinTerms, Wanted
 from holdfast.errors import UsageError, plural
 
@@ -31,6 +33,14 @@ FailOn = Annotated[
     SeverityName,
     typer.Option(
         "--fail-on", help="Exit code 1 if something pinned would not hold that is of this severity or graver."
+    ),
+]
+Gate = Annotated[
+    SeverityName | None,
+    typer.Option(
+        "--fail-on",
+        help="Apply nothing, and exit code 1, if something pinned would not hold that is of this severity or "
+        "graver. Without it the batch is applied, and the report says what does not hold.",
     ),
 ]
 
@@ -128,16 +138,7 @@ def pin(
             autocompletion=complete_table,
         ),
     ] = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="COLUMN...|RULE",
-            help="Columns, as separate arguments or with commas; or, in quotes, a functional dependency: "
-            "'zip -> city'; or a rule about two rows, t and s: 'not(t.zip = s.zip and t.state != s.state)'; "
-            "or a condition on each row: "
-            "'quantity > 0', 'email is not null', 'net <= gross', \"status in ('open', 'done')\".",
-        ),
-    ] = None,
+    columns: Asked = None,
     *,
     referenced: Referenced,
     given: TermsGiven,
@@ -145,7 +146,7 @@ def pin(
     remove: Annotated[bool, typer.Option("--remove", help="Rely on it no longer.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Rely on a key, inclusion or rule, so that `check` guards it.
+    """Rely on something that `explain` understands, so that `check` guards it.
 
     Every batch then says whether it holds, within the tolerance, and `check` has exit code 1 if it would not
     (unless its severity is less than error). Of a rule it also says how many pairs of rows violate it.
@@ -199,21 +200,18 @@ def _tell(
 def _wanted(
     ws: holdfast.Workspace, table: str, texts: Sequence[str], referenced: Referenced, terms: PinTerms
 ) -> Wanted:
-    """What the arguments ask for: a rule, or columns."""
-    if not texts and table not in ws.tables() and options.is_rule(table, ()):
-        table, texts = "", [table]
-        rules = texts
-    else:
-        names = ws.schema(table).names
-        rules = [t for t in texts if options.is_rule(t, names) or (ARROW in t and t not in names)]
-    if not rules:
-        columns = options.columns_of(table, ws.schema(table).names, texts)
-        return Wanted(table, tuple(columns), referenced.side(ws), terms=terms)
-    if len(texts) > 1:
-        raise UsageError("put the whole rule in one argument, in quotes, such as 'not(t.zip = s.zip)'.")
-    if referenced.named:
-        raise UsageError("a rule is about one table: leave out --in.")
-    return Wanted(table, rule=texts[0], terms=terms)
+    """What the arguments ask for; a rule or an inclusion may stand alone, without the table."""
+    from holdfast.muting import dependency_asked
+
+    if not texts and table not in ws.tables():
+        sides = parse_inclusion(table)
+        if sides is not None:
+            table, texts = sides[0].table, [table]
+        elif options.is_rule(table, ()):
+            from holdfast.denial.written_rules import only_table
+
+            table, texts = only_table(ws.tables(), table), [table]
+    return Wanted.of(dependency_asked(ws.readers, *question_of(ws, table, texts, referenced)), terms)
 
 
 def pins(
@@ -231,11 +229,13 @@ def pins(
             help="Write them as YAML, for 'holdfast pin --file'; - prints it.",
         ),
     ] = None,
+    everything: All = False,
     as_json: Json = False,
 ) -> None:
     """List what is pinned, on which terms, and whether it holds.
 
-    As a file (-o pins.yml) it can be kept in a repository, and applied with 'holdfast pin --file pins.yml'.
+    What does not hold comes first, then what holds only within its tolerance. As a file (-o pins.yml) it can
+    be kept in a repository, and applied with 'holdfast pin --file pins.yml'.
     """
     if output is not None and as_json:
         raise UsageError("--json and --output are two ways to write pins: give one of them.")
@@ -251,5 +251,6 @@ def pins(
             file.write(text)
         print_written(output, plural(len(listed), "pin"), version)
         return
+    listed.sort(key=Pin.place)
     document = {"version": version, "pins": [pin.to_dict() for pin in listed]}
-    tell(as_json, lambda: document, print_all_pins, listed, version=version)
+    tell(as_json, lambda: document, print_all_pins, listed, version=version, everything=everything)

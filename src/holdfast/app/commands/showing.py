@@ -19,6 +19,7 @@ from holdfast.app.report.fds import print_fds
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rankings import Ranking, print_ranking, without_muted
 from holdfast.app.report.texts import name_text, not_kept_text
+from holdfast.core.words.change import Pin
 from holdfast.core.words.dependency import Dependency, Fd, Ind
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.ranks import Rank, best_first
@@ -29,7 +30,6 @@ from holdfast.kind import check_kind, entries
 
 if TYPE_CHECKING:
     from holdfast.app.commands.lakes import LakeView
-    from holdfast.core.words.change import Pin
 
 Anything = TypeVar("Anything", bound=Dependency)
 # The kind that an option is about.
@@ -204,7 +204,7 @@ class _View:
             if entry.reader is not None and self.wants(kind)
             for name in self._with(kind)
         }
-        self.pins = [p for p in ws.pins(self.table, at) if self.wants(p.kind)]
+        self.pins = sorted((p for p in ws.pins(self.table, at) if self.wants(p.kind)), key=Pin.place)
         self.maximal = self._non_uniques() if showing.non_uniques else {}
 
     @cached_property
@@ -429,7 +429,7 @@ class _View:
                 max_error=self.max_error,
                 pins=[p for p in self.pins if p.kind == "ind"],
                 notes=self.ind_notes,
-                n_foreign=sum(self.ranks[ind].role == "foreign key" for ind in self.inds),
+                n_foreign=sum(self.ranks[ind].meant == "foreign key" for ind in self.inds),
                 everything=self.showing.everything,
                 muted=self.inds[len(inds) :],
             )

@@ -54,7 +54,7 @@ def _document(ws: holdfast.Workspace, explorer: Explorer) -> Iterator[str]:
             "much of what refers is missing."
         )
     yield from overview.incidents(health, asked(explorer, "timeline", buckets=overview.BUCKETS))
-    yield from overview.versions(ws.log(), ws.muted_at(ws.version or None))
+    yield from overview.versions(ws.log(), ws.readers.muted_at(ws.version or None))
     yield from tables.tables(explorer, health)
     yield from lake.lake(explorer)
     yield "</main></body></html>"

@@ -16,7 +16,7 @@ from holdfast.app.report.events import (
     print_events,
 )
 from holdfast.app.report.paper import Paper
-from holdfast.app.report.pins import print_pin
+from holdfast.app.report.pins import print_pins
 from holdfast.app.report.texts import columns_text, dependency_text, listed, meaning, name_text, safe
 from holdfast.core.words.change import Change, DependencyChange, TableChange
 from holdfast.core.words.dependency import Dependency, Fd
@@ -44,8 +44,7 @@ def print_change(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str
         return
     several = len(change.tables) > 1
     would = change.action == "check"
-    for pin in (*change.broken_pins, *(pin for pin in change.pins if pin.holds)):
-        print_pin(paper, pin, would=would, with_table=several)
+    print_pins(paper, change.pins, most=0, would=would, with_table=several)
     changes = [c.to_dict() for c in in_order(change.changes)]
     print_events(paper, changes, limit=IN_A_REPORT, would=would, with_table=several)
     unlisted = sum(t.unlisted for t in change.tables)
@@ -110,7 +109,7 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
     inclusions: dict[str, _New] = {"foreign key": _New([]), "ind": _New([])}
     for c in change.changes:
         kind = c.dependency.kind
-        news = inclusions[section(c.role, kind)] if kind == "ind" else new[kind, c.dependency.table]
+        news = inclusions[section(c.meant, kind)] if kind == "ind" else new[kind, c.dependency.table]
         news.changes.append(c)
     for part, headline in _headlines(change):
         _print_headline(paper, part, headline)

@@ -46,7 +46,7 @@ def print_cover(
         counted = entries()["ucc"].counted(len(keys) + n_muted, "minimal ")
         counts.append(counted + bound + within_text(max_error))
     paper.heading(name_text(table), f": {', '.join(counts)}", version)
-    print_pins(paper, pins)
+    print_pins(paper, pins, everything=everything)
     if keys is None:
         paper.line(("its keys are not tracked", "yellow"), indent=2)
         return
@@ -136,7 +136,7 @@ def print_inds(
     more = f", {n_near:,} more with an error of at most {share(max_error)}" if max_error else ""
     foreign = f", {plural(n_foreign, 'foreign key')} first" if n_foreign else ""
     paper.heading(entries()["ind"].counted(n_whole), f"{subject}{more}{foreign}", version)
-    print_pins(paper, pins)
+    print_pins(paper, pins, everything=everything)
     for text in notes:
         paper.line((safe(text), "yellow"), indent=2)
     shown = paper.first(inds, ON_A_TERMINAL, everything)

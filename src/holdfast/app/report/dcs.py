@@ -52,7 +52,7 @@ def print_dcs(
     elif pins:
         counts.append(plural(len(pins), "pinned rule"))
     paper.heading(name_text(table), f": {', '.join(counts)}", version, evidence)
-    print_pins(paper, pins)
+    print_pins(paper, pins, everything=everything)
     if bounds:
         paper.line((f"the search was bounded: {', '.join(bounds)}", "yellow"), indent=2)
     if n_dropped:

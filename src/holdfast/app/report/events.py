@@ -115,7 +115,7 @@ def print_events(
         for c in of_event:
             kind = c["dependency"]["kind"]
             of_kind[kind].append(c)
-            sections[section(role_of(c), kind)].append(c)
+            sections[section(c.get("unpinned") or role_of(c), kind)].append(c)
         telling = any(role_of(c) not in COUNTED for c in of_event)
         for name, of_section in sections.items():
             kind = of_section[0]["dependency"]["kind"]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast.app.report.events import EVENTS, event_title
+from holdfast.app.report.events import BY_CHANCE, CHANCE_SHOWN, EVENTS, event_title
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.texts import columns_text, dependency_text, name_text, safe, side_text
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.sameness import NONE, DependencySet
 from holdfast.errors import plural
-from holdfast.kind import entries, kinds
+from holdfast.kind import entries
 
 if TYPE_CHECKING:
     from holdfast.core.store.change_log import LogEntry
@@ -27,23 +28,33 @@ def print_log(
     everything: bool = False,
     muted: DependencySet = NONE,
 ) -> None:
-    """What each version did and changed, oldest first; of what is muted only how much."""
+    """What each version did and changed, oldest first: a line for each event and kind, in the order of the
+    changes. What is muted is counted, and what looks like chance, unless there is nothing else."""
     for entry in entries:
         _print_version(paper, entry)
         if entry.action in ("track", "drop") and not everything:
             continue
         several = len(entry.tables) > 1
         for event, (*_, style) in EVENTS.items():
-            for kind in kinds():
-                of_kind = [c for c in entry.changes if c.change == event and c.kind == kind]
-                if not of_kind:
-                    continue
-                changes = unmuted(of_kind, muted)
-                shown = changes if everything else changes[:IN_A_LOG]
+            of_event: dict[str, list[ChangeRow]] = defaultdict(list)
+            for c in entry.changes:
+                if c.change == event:
+                    of_event[c.kind].append(c)
+            loud = {kind: unmuted(changes, muted) for kind, changes in of_event.items()}
+            telling = any(c.role != "chance" for changes in loud.values() for c in changes)
+            for kind, changes in loud.items():
+                meant = [c for c in changes if c.role != "chance"] if telling else changes[:CHANCE_SHOWN]
+                shown = changes if everything else meant[:IN_A_LOG]
                 between = " " if kind == "ucc" else "; "
                 names = between.join(dependency_text(c.dependency, with_table=several) for c in shown)
-                rest = ((len(changes) - len(shown), "more"), (len(of_kind) - len(changes), "muted"))
-                more = "".join(f" ... and {n:,} {what}" for n, what in rest if n)
+                n_chance = 0 if everything else len(changes) - len(meant)
+                rest = (
+                    (len(changes) - n_chance - len(shown), "more"),
+                    (n_chance, BY_CHANCE[kind]),
+                    (len(of_event[kind]) - len(changes), "muted"),
+                )
+                more = " ... and ".join(["", *(f"{n:,} {what}" for n, what in rest if n)])
+                more = more if shown else more.removeprefix(" ... and ")
                 paper.line((f"{event_title(event, kind)}: ", style), names, (more, "dim"), indent=4)
     if not entries:
         paper.line("nothing was done in this workspace yet")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # In the report of a batch, of each rule.
 PAIRS_IN_A_REPORT = 2
+# A list shows this many pins of which nothing is to be said but that they hold.
+HOLDING_IN_A_LIST = 20
 
 
 def violations_text(n: int) -> str:
@@ -74,14 +76,13 @@ def _few(change: PinChange) -> list[tuple[Sequence[Pin], str]]:
     return [(change.removed, "no longer pinned"), (change.left_out, "left out")]
 
 
-def print_all_pins(paper: Paper, pins: Sequence[Pin], *, version: int) -> None:
-    """What is pinned in a workspace, what does not hold first."""
+def print_all_pins(paper: Paper, pins: Sequence[Pin], *, version: int, everything: bool = False) -> None:
+    """What is pinned in a workspace."""
     broken = sum(not pin.holds for pin in pins)
     state = f"{broken:,} of them do{'es' if broken == 1 else ''} not hold" if broken else "all of them hold"
     head = f"{plural(len(pins), 'pin')}: {state}" if pins else "nothing is pinned"
     paper.line(f"{head} (version {version})")
-    for pin in sorted(pins, key=lambda pin: pin.holds):
-        print_pin(paper, pin, with_table=True)
+    print_pins(paper, pins, everything=everything, with_table=True)
 
 
 def print_pin(
@@ -96,9 +97,29 @@ def print_pin(
         _print_count(paper, pin, indent=indent + 2)
 
 
-def print_pins(paper: Paper, pins: Sequence[Pin], *, indent: int = 2) -> None:
-    for pin in pins:
-        print_pin(paper, pin, indent=indent)
+def print_pins(
+    paper: Paper,
+    pins: Sequence[Pin],
+    *,
+    most: int = HOLDING_IN_A_LIST,
+    everything: bool = False,
+    would: bool = False,
+    with_table: bool = False,
+) -> None:
+    """Pins in order; of those of which nothing is to be said but that they hold, `most` unless all of them
+    are asked for, and how many more there are."""
+    ordered = sorted(pins, key=Pin.place)
+    n_telling = sum(not pin.holds or bool(pin.n_violations) for pin in pins)
+    shown = ordered if everything else ordered[: n_telling + most]
+    for pin in shown:
+        print_pin(paper, pin, would=would, with_table=with_table)
+    n = len(ordered) - len(shown)
+    if n:
+        holds = "would hold" if would else "holds" if n == 1 else "hold"
+        more = "more " if len(shown) > n_telling else ""
+        where = "; all with --all" if most else ""
+        text = f"{'and ' if shown else ''}{n:,} {more}pin{'' if n == 1 else 's'} {holds}{where}"
+        paper.line((text, "green"), indent=2)
 
 
 def terms_text(pin: Pin) -> str:

@@ -233,6 +233,7 @@ class Ledger:
                         dependency=self._parse(row, "dependency"),
                         reason=row["reason"],
                         witnesses=self._parse(row, "witnesses"),
+                        role=(self._parse(row, "detail") or {}).get("role"),
                         version=row["version"],
                         at=row["at"],
                     )

@@ -49,7 +49,7 @@ COMMIT_COLUMNS = ("at", "action", "batch_id", "detail")
 STATE_COLUMNS = (*COMMIT_COLUMNS, "state", "heads")
 # Columns of few different texts.
 CODED_COLUMNS = ("entry", "table", "action", "kind", "change")
-CHANGE_COLUMNS = ("at", "change", "dependency", "reason", "witnesses")
+CHANGE_COLUMNS = ("at", "change", "dependency", "reason", "witnesses", "detail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,7 @@ class ChangeRow:
     dependency: dict[str, Any]
     reason: str | None = None
     witnesses: list[Any] | None = None  # groups of {"row": id, "values": {...}}
+    role: str | None = None  # what it meant then (`core/words/ranks.py`); None where nobody had said so
     version: int = 0
     at: datetime | None = None
 
@@ -105,9 +106,11 @@ def change_dict(change: ChangeRow) -> dict[str, Any]:
     reason = change.reason
     if reason is not None:  # in older versions of a workspace it ends as a line above rows does
         reason = reason.removesuffix(":").removesuffix(", such as")
+    role = {} if change.role is None else {"role": change.role}
     return {
         "change": change.change,
         "dependency": change.dependency,
+        **role,
         "reason": reason,
         "witnesses": [
             [WitnessRow.from_dict(row).to_dict() for row in group] for group in change.witnesses or []
@@ -170,6 +173,9 @@ def commit_block(commits: Sequence[dict[str, Any]], changes: Sequence[ChangeRow]
     def of_commits(name: str) -> list[Any]:
         return [*(cells[name] for cells in commits), *no_commit]
 
+    def role(change: ChangeRow) -> str | None:
+        return None if change.role is None else json_text({"role": change.role})
+
     def of_changes(read: Callable[[ChangeRow], str | None]) -> list[str | None]:
         return [*no_change, *(read(change) for change in changes)]
 
@@ -182,7 +188,7 @@ def commit_block(commits: Sequence[dict[str, Any]], changes: Sequence[ChangeRow]
         "batch_id": of_commits("batch_id"),
         "state": of_commits("state"),
         "heads": of_commits("heads"),
-        "detail": of_commits("detail"),
+        "detail": [*(cells["detail"] for cells in commits), *map(role, changes)],
         "kind": of_changes(lambda change: change.kind),
         "change": of_changes(lambda change: change.change),
         "dependency": of_changes(lambda change: json_text(change.dependency)),

@@ -12,7 +12,7 @@ from holdfast.core.words.display import Displayed
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.ranks import COUNTED, Role
 from holdfast.core.words.reliance import SEVERITIES, USUAL, Severity, Terms
-from holdfast.errors import plural, shorten
+from holdfast.errors import NOTHING_APPLIED, HoldfastError, listing, plural, shorten
 
 Event = Literal["appeared", "broke", "implied", "within", "beyond", "dropped"]
 ROWS_SHOWN = 3
@@ -74,6 +74,11 @@ class DependencyChange:
     held: int = 0
     role: Role = "dependency"
     score: float = 0.0
+    unpinned: Role | None = None  # of what is pinned: the role that it has by itself
+
+    @property
+    def meant(self) -> Role:
+        return self.unpinned or self.role
 
     def to_dict(self) -> dict[str, Any]:
         fields: dict[str, Any] = {
@@ -89,6 +94,8 @@ class DependencyChange:
             fields["values"] = list(self.values)
         if self.held:
             fields["held"] = self.held
+        if self.unpinned:
+            fields["unpinned"] = self.unpinned
         return fields
 
 
@@ -130,6 +137,20 @@ class Pin:
     @property
     def severity(self) -> Severity:
         return self.terms.severity
+
+    def place(self) -> tuple[int, int]:
+        """Where it stands in reports, the smallest first: what does not hold, then what holds only within
+        its tolerance, then the others; the gravest first.
+
+        >>> from holdfast.core.words.reliance import Terms
+        >>> mild = Pin("t", ("a",), False, terms=Terms(severity="info"))
+        >>> near = Pin("t", ("b",), True, n_violations=1, terms=Terms("5"))
+        >>> pins = [Pin("t", ("c",), True), near, mild, Pin("t", ("d",), False)]
+        >>> [str(pin) for pin in sorted(pins, key=Pin.place)]
+        ['[d]', '[a]', '[b]', '[c]']
+        """
+        state = 0 if not self.holds else 1 if self.n_violations else 2
+        return state, SEVERITIES.index(self.severity)
 
     @property
     def counted(self) -> str:
@@ -251,7 +272,7 @@ class Change(Displayed):
     elapsed_s: float
     batch_id: str | None = None
     repeated: bool = False  # the batch id was applied before: nothing was done
-    pins: tuple[Pin, ...] = ()
+    pins: tuple[Pin, ...] = ()  # of the tables, in the order of `Pin.place`
     n_inds: int | None = None  # in the workspace; None: none of the tables takes part in inclusions
     accesses: Mapping[str, int] = field(default_factory=dict)  # of the generator: what was read and written
     notes: tuple[str, ...] = ()  # how sources were understood; what a search with a bound left unknown
@@ -284,7 +305,7 @@ class Change(Displayed):
     @property
     def broken_pins(self) -> list[Pin]:
         """Those that do not hold, the gravest first."""
-        return sorted((p for p in self.pins if not p.holds), key=lambda p: SEVERITIES.index(p.severity))
+        return sorted((p for p in self.pins if not p.holds), key=Pin.place)
 
     def failing(self, fail_on: Severity = "error") -> list[Pin]:
         """The broken pins of a severity, and of graver ones: what a gate is closed by."""
@@ -387,6 +408,27 @@ def _described(title: str, changes: Sequence[DependencyChange], limit: int) -> I
     for n, what in ((len(listed) - len(meant[:limit]), "more"), (len(changes) - len(listed), "muted")):
         if n:
             yield f"  ... and {n:,} {what} {title}"
+
+
+class GateError(HoldfastError):
+    """Something pinned would not hold after a batch, so nothing was applied; `change` is what the batch would
+    have changed, as `check` tells it."""
+
+    def __init__(self, message: str, change: Change) -> None:
+        super().__init__(message)
+        self.change = change
+
+
+def pass_gate(change: Change, fail_on: Severity) -> None:
+    """A GateError if a pin of a severity, or of a graver one, would not hold after a change."""
+    failing = change.failing(fail_on)
+    if failing:
+        which = listing([f"{pin} of table {pin.table!r}" for pin in failing], 3)
+        raise GateError(
+            f"{plural(len(failing), 'pin')} of severity {fail_on} or graver would not hold: {which}. "
+            f"{NOTHING_APPLIED} Mend the batch, or apply it without a gate.",
+            change,
+        )
 
 
 def introducing(reason: str, event: str, kind: str, *, shown: bool) -> str:

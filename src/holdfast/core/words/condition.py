@@ -202,7 +202,8 @@ _OF_ROW = re.compile(r"[ts]\.", re.IGNORECASE)
 _TESTS = ("in", "between", "like", "matches")
 OTHER_ROW = re.compile(r"(?<![\w.\"])s\s*\.", re.IGNORECASE)
 _SIGNS = re.compile(
-    r"\bis\s+(not\s+)?null\b|\b(in\s*\(|between\b|like\s*'|matches\s*')|'|[<>=!≤≥≠]", re.IGNORECASE
+    r"\b(is|not)\s+(not\s+)?null\b|\b(in\s*\(|between\b|like\s*['\"]|matches\s*['\"])|'|[<>=!≤≥≠]",
+    re.IGNORECASE,
 )
 _ALONE = re.compile(
     r'\s*(?:"(?:[^"]|"")*"|[^\s"\'()<>=!≤≥≠]+)\s*[<>=!≤≥≠]+\s*(?:"(?:[^"]|"")*"|[^\s"\'()<>=!≤≥≠\d.+-][^\s"\'()<>=!≤≥≠]*)\s*'
@@ -299,6 +300,8 @@ class ConditionReader(RuleReader):
             self.take()
             word = self.peek().lower()
         if word not in _TESTS:
+            if negated and word == "null":
+                self.fail("a test for NULL has an 'is': write is not null")
             if negated:
                 self.fail(f"expected 'in', 'between', 'like' or 'matches' behind 'not'; {self.next_piece()}")
             return self.compared(name)
@@ -353,7 +356,7 @@ class ConditionReader(RuleReader):
         at = self.at
         pattern = self.quoted()
         if pattern is None:
-            self.fail(f"expected a pattern in single quotes; {self.next_piece()}")
+            self.fail(f"expected a pattern in single quotes, such as '%@%'; {self.next_piece()}")
         if regex:
             try:
                 re.compile(pattern)

@@ -7,7 +7,8 @@ had held through many versions comes first, then what has the higher score, then
 `holdfast/order.py` says who has which.
 
 Changes are told by event, what broke first; of an event in sections: foreign keys, primary keys, and what is
-left of each kind. The section with the best change comes first; but keys stand above functional dependencies,
+left of each kind; what is pinned stands in the section that it would have if it were not. The section with
+the best change comes first; but keys stand above functional dependencies,
 and these above denial constraints, since what says the same is only counted there. Lists for programs have
 the same order.
 """
@@ -41,6 +42,12 @@ class Rank(NamedTuple):
 
     role: Role = "dependency"
     score: float = 0.0
+    unpinned: Role | None = None  # of what is pinned: the role that it has by itself
+
+    @property
+    def meant(self) -> Role:
+        """The role that it has by itself, pinned or not."""
+        return self.unpinned or self.role
 
     def place(self, held: int = 0) -> Place:
         """Where it stands: the smallest place comes first.
@@ -53,14 +60,14 @@ class Rank(NamedTuple):
 
 
 def section(role: str, kind: str) -> str:
-    """What a change is told among: its role, if that has a section, or its kind."""
+    """What a change is told among: its role by itself, if that has a section, or its kind."""
     return role if role in SECTIONS else kind
 
 
 def in_order(changes: Iterable[DependencyChange]) -> tuple[DependencyChange, ...]:
     """Changes as they are told; those of one place stay in the order given. Cost: a sort."""
     placed = [
-        (c, (c.event, section(c.role, c.dependency.kind)), Rank(c.role, c.score).place(c.held))
+        (c, (c.event, section(c.meant, c.dependency.kind)), Rank(c.role, c.score).place(c.held))
         for c in changes
     ]
     best: dict[tuple[str, str], Place] = {}

@@ -64,8 +64,7 @@ class Terms(Coded):
         Terms(at_most='0.1%', severity='warning', reason='', owner='')
         """
         severity: Any = given.get("severity") or "error"
-        if severity not in SEVERITIES:
-            raise UsageError(f"severity is {shorten(severity)}; expected {' or '.join(SEVERITIES)}.")
+        check_severity(severity)
         texts = {name: one_line(name, given.get(name)) for name in ("reason", "owner")}
         return cls(tolerance(given.get("at_most"), pairs=pairs), severity, **texts)
 
@@ -94,6 +93,12 @@ class Terms(Coded):
 
 
 USUAL = Terms()
+
+
+def check_severity(given: object, name: str = "severity") -> None:
+    """What is to be a severity, is one."""
+    if given not in SEVERITIES:
+        raise UsageError(f"{name} is {shorten(given)}; expected {' or '.join(SEVERITIES)}.")
 
 
 def one_line(name: str, text: object) -> str:
