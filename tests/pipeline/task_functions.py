@@ -109,10 +109,11 @@ def refuse_always(payload: Payload) -> bytes:
 class Unreliable:
     """For `mapInArrow`: passes batches through; the first attempt at some partitions fails or hangs half-way.
 
-    What hangs, goes on hanging until it is killed; five minutes end it in a test that went wrong.
+    What hangs, goes on hanging until it is killed; five minutes end it in a test that went wrong. The first
+    attempts are told by markers in a folder; without one, by Spark.
     """
 
-    folder: str
+    folder: str | None
     fails: int
     hangs: int = -1
 
@@ -123,7 +124,10 @@ class Unreliable:
         assert context is not None
         partition = context.partitionId()
         unreliable = partition in (self.fails, self.hangs)
-        first = unreliable and first_time(Path(self.folder) / f"partition-{partition}")
+        if self.folder is None:
+            first = unreliable and context.attemptNumber() == 0
+        else:
+            first = unreliable and first_time(Path(self.folder) / f"partition-{partition}")
         for number, batch in enumerate(batches):
             if first and number == 3:
                 if partition == self.fails:
@@ -158,6 +162,15 @@ def label(payload: Payload) -> bytes:
 def wait_long(payload: Payload) -> bytes:
     Path(payload["marker"]).touch()
     time.sleep(120)
+    return b""
+
+
+def wait_for_the_end(payload: Payload) -> bytes:
+    """Names its process in a file, and waits to be killed."""
+    path = Path(payload["marker"])
+    path.with_suffix(".part").write_text(str(os.getpid()))
+    path.with_suffix(".part").rename(path)
+    time.sleep(3600)
     return b""
 
 

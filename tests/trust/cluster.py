@@ -19,7 +19,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +31,8 @@ from trust.object_store import listening
 WORKERS = ("127.0.0.2", "127.0.0.3")  # two hosts: Spark never tries a straggling task again on the same one
 SPARK_HOME = Path(pyspark.__file__).parent
 PYTHON_PATH = os.pathsep.join(path for path in sys.path if path)
-START_S = 300
+# How long a server may take to start, and a whole story on a machine that does other things as well.
+START_S, LONG_S = 600, 3600
 
 # The driver's half: a session on the cluster, with the settings of its caller, as a notebook would make it.
 DRIVER = """\
@@ -96,17 +97,39 @@ def run_driver(
     return _run([*apart, sys.executable, "-c", script, *arguments], cwd, variables)
 
 
+def launched_driver(
+    script: str, *arguments: str, cwd: Path, variables: Mapping[str, str]
+) -> subprocess.Popen[str]:
+    """A script that has just been started."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *arguments],
+        cwd=cwd,
+        env=_drivers(variables),
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+    )
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Return when it holds."""
+    deadline = time.monotonic() + LONG_S
+    while not condition():
+        assert time.monotonic() < deadline, "what is waited for does not come"
+        time.sleep(0.05)
+
+
 def _run(command: list[str], cwd: Path, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command,
-        cwd=cwd,
-        env=_environment("127.0.0.1")
-        | {"PYTHONPATH": PYTHON_PATH, "PYSPARK_PYTHON": sys.executable}
-        | dict(variables),
-        capture_output=True,
-        text=True,
-        timeout=900,
+        command, cwd=cwd, env=_drivers(variables), capture_output=True, text=True, timeout=LONG_S
     )
+
+
+def _drivers(variables: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a driver."""
+    python = {"PYTHONPATH": PYTHON_PATH, "PYSPARK_PYTHON": sys.executable}
+    return _environment("127.0.0.1") | python | dict(variables)
 
 
 @contextlib.contextmanager

@@ -139,22 +139,33 @@ class Resolver:
         schema, locator = self.relation.schema, list(self.relation.locator)
         gone: list[I64] = []
         new_rows: list[pa.Table] = []
+        segments: list[SegmentRef] = []
         n_updated, n_unchanged = 0, None
+
+        def come(source: Source, what: str) -> int:
+            """How many rows come; those of a large source are encoded where they are read."""
+            nonlocal number
+            check_columns(source, schema, self.target, list(schema.names), what)
+            if source.local_table is not None or not self._large(source):
+                new_rows.append(read_rows(source, schema, self.target))
+                return len(new_rows[-1])
+            some = encode_batch(source, schema, self.target, locator, number).segments
+            segments.extend(some)
+            number = max((s.number + 1 for s in some), default=number)
+            return sum(s.n_rows for s in some)
+
         if batch.deletes is not None:
             gone.append(self._deleted(self._plan(batch.deletes), "deletes", gone))
         if batch.before is not None:
             before, after = self._plan(batch.before), self._plan(batch.after)
             gone.append(self._deleted(before, "rows before the update", gone))
-            check_columns(after, schema, self.target, list(schema.names), "the rows after the update")
-            rows = read_rows(after, schema, self.target)
-            if len(rows) != len(gone[-1]):
+            n_after = come(after, "the rows after the update")
+            if n_after != len(gone[-1]):
                 raise UsageError(
                     f"the update of table {self.target.table!r} has {len(gone[-1])} rows before and "
-                    f"{len(rows)} after; it needs as many. {NOTHING_APPLIED}"
+                    f"{n_after} after; it needs as many. {NOTHING_APPLIED}"
                 )
-            new_rows.append(rows)
-            n_updated += len(rows)
-        segments: list[SegmentRef] = []
+            n_updated += n_after
         if batch.updates is not None or batch.upserts is not None:
             if batch.updates is not None:
                 done = self._updated(self._plan(batch.updates), gone, number)
@@ -167,13 +178,7 @@ class Resolver:
             number = max((s.number + 1 for s in segments), default=number)
         row_ids = _all(gone)
         if batch.inserts is not None:
-            source = self._plan(batch.inserts)
-            check_columns(source, schema, self.target, list(schema.names), "the inserts")
-            if source.local_table is None and self._large(source):
-                segments.extend(encode_batch(source, schema, self.target, locator, number).segments)
-                number = max((s.number + 1 for s in segments), default=number)
-            else:
-                new_rows.append(read_rows(source, schema, self.target))
+            come(self._plan(batch.inserts), "the inserts")
         if any(len(rows) for rows in new_rows):
             rows = pa.concat_tables(new_rows)
             segments.extend(encode_table(rows, schema, self.target, locator, number).segments)
