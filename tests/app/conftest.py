@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def tabs() -> Iterator[Tabs]:
-    from app.browser import BROWSER, QUIET, Tabs, playwright
+    from app.browser import BROWSER, PATIENCE_S, QUIET, Tabs, playwright
 
     with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=BROWSER, args=list(QUIET))
+        launched = started.chromium.launch(
+            executable_path=BROWSER, args=list(QUIET), timeout=1_000 * PATIENCE_S
+        )
         yield Tabs(launched)
         launched.close()
 

@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 
 import holdfast
-from cases import constant_columns  # noqa: F401 - registers a class from elsewhere
 from holdfast import kind as contract
 from holdfast.core.words.dependency import Fd, Ind, Side
 from holdfast.core.words.reliance import PinTerms, Wanted
