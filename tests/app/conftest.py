@@ -23,10 +23,12 @@ def tour_place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tabs() -> Iterator[Tabs]:
-    from app.browser import BROWSER, QUIET, Tabs, playwright
+    from app.browser import BROWSER, PATIENCE_S, QUIET, Tabs, playwright
 
     with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=BROWSER, args=list(QUIET))
+        launched = started.chromium.launch(
+            executable_path=BROWSER, args=list(QUIET), timeout=1_000 * PATIENCE_S
+        )
         yield Tabs(launched)
         launched.close()
 

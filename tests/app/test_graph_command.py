@@ -189,7 +189,7 @@ def test_to_what_is_no_plain_file(shell: Shell) -> None:
     thread = threading.Thread(target=lambda: read.append(pipe.read_text(encoding="utf-8")))
     thread.start()
     assert shell("graph", "--export", "json", "-o", str(pipe)).code == 0
-    thread.join(10)
+    thread.join(90)
     assert len(json.loads(read[0])["nodes"]) == 5
     link = shell.folder / "link.json"
     link.symlink_to(shell.folder / "target.json")

@@ -107,6 +107,7 @@ def test_pinning_on_terms(browse: Browse, server: ExplorerServer, path: Path) ->
     # What is pinned cannot be muted: the button says so, and does nothing.
     expect(mute).to_have_attribute("aria-disabled", "true")
     assert "unpin it" in mute.get_attribute("title")
+    expect(page.locator("#tracked-table .of-pins tr")).to_have_count(1)  # now nothing is made anew below
     pin.click()
     expect(pin).to_have_attribute("aria-pressed", "false")
     expect(mute).to_have_attribute("aria-disabled", "false")

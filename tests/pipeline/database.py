@@ -29,9 +29,6 @@ def served(bin: Path) -> Iterator[str]:
     folder = Path(
         tempfile.mkdtemp(prefix="pg", dir="/tmp")
     )  # where another user may go; sockets need short names
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     (folder / "password").write_text(PASSWORD)
     how: dict[str, Any] = {"cwd": folder, "check": True, "capture_output": True, "text": True}
     if os.geteuid() == 0:
@@ -40,7 +37,6 @@ def served(bin: Path) -> Iterator[str]:
         how |= {"user": ORDINARY, "group": ORDINARY, "extra_groups": []}
     data = str(folder / "data")
     control = [str(bin / "pg_ctl"), "-D", data, "-w", "-l", str(folder / "log")]
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
     try:
         init = [
             "-U",
@@ -54,10 +50,23 @@ def served(bin: Path) -> Iterator[str]:
         subprocess.run([str(bin / "initdb"), "-D", data, "--locale=C", *init], **how)
         # The server keeps what it inherits open: pipes would never end.
         quiet = {**how, "capture_output": False, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        subprocess.run([*control, "-o", options, "start"], **quiet)
+        port = _started(control, folder, quiet)
         try:
             yield f"postgresql://me:{PASSWORD}@127.0.0.1:{port}/postgres"
         finally:
             subprocess.run([*control, "-m", "immediate", "stop"], **quiet)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _started(control: list[str], folder: Path, how: dict[str, Any]) -> int:
+    """The port that the server has got; one that was free a moment ago may be another program's."""
+    for _ in range(5):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port: int = free.getsockname()[1]
+        where = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
+        start = [*control, "-o", f"{where} -c fsync=off", "start"]
+        if not subprocess.run(start, **{**how, "check": False}).returncode:
+            return port
+    raise AssertionError(f"PostgreSQL does not start:\n{(folder / 'log').read_text()[-4000:]}")

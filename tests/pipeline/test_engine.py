@@ -117,10 +117,16 @@ def test_one_run_is_one_spark_job(engine_spark: Engine, spark: SparkSession, tmp
 
 
 @EVERYWHERE
-def test_progress_ends_at_the_total(engine_spark: Engine, where: Where) -> None:
+def test_progress_ends_at_the_total(engine_spark: Engine, tmp_path: Path, where: Where) -> None:
     seen: list[tuple[int, int]] = []
-    payloads = [{"n": n, "sleep_s": 0.3} for n in range(4)]
-    engine_spark.run(tasks.double, payloads, where=where, progress=lambda *at: seen.append(at))
+    marker = tmp_path / "seen"
+
+    def progress(done: int, total: int) -> None:
+        seen.append((done, total))
+        marker.touch()
+
+    payloads = [{"n": n, "marker": str(marker)} for n in range(4)]  # none is done before it was told
+    engine_spark.run(tasks.double_when_told, payloads, where=where, progress=progress)
     assert seen[-1] == (4, 4)
     assert [total for _, total in seen] == [4] * len(seen)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)

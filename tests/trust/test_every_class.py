@@ -30,8 +30,8 @@ from trust.damages import DAMAGES
 
 contract.forget(constant_columns.ENTRY.kind)  # it is there in these tests only
 NAMES = ("a", "b", "c")
-# How each is tracked; that of denial constraints must not depend on the rows.
-OPTIONS: dict[str, dict[str, Any]] = {"dc": {"within_columns": True}}
+# How each is tracked; what is known of denial constraints must not depend on the rows, nor on the clock.
+OPTIONS: dict[str, dict[str, Any]] = {"dc": {"within_columns": True, "dc_seconds": 3_600}}
 KINDS = ("ucc", "fd", "ind", "dc", "row", "profile", "constant")
 Row = tuple[int | None, ...]
 cells = st.one_of(st.none(), st.integers(0, 3))

@@ -60,6 +60,7 @@ OF_EVERY_KIND = (
 )
 OTHERS = ("apply", "apply_housekeeping", "apply_tidying", "pin", "drop")
 ALL = (*FAST, *OF_THE_SHOP, *OF_THE_TWINS, *OF_EVERY_KIND, *OTHERS)
+AT_RANDOM = (*FAST, *OF_THE_SHOP, *OF_THE_TWINS, "every_apply", "every_snapshot", *OTHERS)
 MOMENTS = ("before", "half", "after")
 RANDOM_KILLS = 40  # of each operation, in the slow tests
 
@@ -262,7 +263,7 @@ def test_killed_at_random_moments(server: Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("operation", ALL)
+@pytest.mark.parametrize("operation", AT_RANDOM)
 def test_killed_at_many_random_moments(
     server: Server, tmp_path: Path, operation: str, record_property: Callable[[str, object], None]
 ) -> None:

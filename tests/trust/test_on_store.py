@@ -171,18 +171,18 @@ def test_a_source_on_a_store_is_read_as_one_in_a_folder(
 def test_a_store_that_goes_away_is_one_clear_error(url: str, store: Store) -> None:
     broken = threading.Event()
     faults = Faults(lambda request: "busy" if broken.is_set() else None)
-    with through(store, faults) as address:
-        options = {**store.options_at(address), "timeout": "2s"}
-        with holdfast.open(url, engine="inline", storage_options=options) as ws:
-            ws.track("t", rows(0, 10))
-            broken.set()
-            with pytest.raises(HoldfastError) as caught:
-                ws.apply("t", inserts=rows(10, 5))
-            assert "://box/" in str(caught.value)
-            broken.clear()
-            assert (ws.version, ws.n_rows("t")) == (1, 10)
+    with contextlib.ExitStack() as stack:
+        options = store.options_at(stack.enter_context(through(store, faults)))
+        ws = stack.enter_context(holdfast.open(url, engine="inline", storage_options=options))
+        ws.track("t", rows(0, 10))
+        broken.set()
+        with pytest.raises(HoldfastError) as caught:
             ws.apply("t", inserts=rows(10, 5))
-            assert (ws.version, ws.n_rows("t"), ws.verify() > 0) == (2, 15, True)
+        assert "://box/" in str(caught.value)
+        broken.clear()
+        assert (ws.version, ws.n_rows("t")) == (1, 10)
+        ws.apply("t", inserts=rows(10, 5))
+        assert (ws.version, ws.n_rows("t"), ws.verify() > 0) == (2, 15, True)
 
 
 @every_store
