@@ -496,3 +496,36 @@ def test_every_dependency_that_is_answered_says_how_to_ask_for_it(past: Any) -> 
         assert answer["dependency"]["ask"] == dependency["ask"]
         assert answer["holds"] is True
     assert all(change["ask"] for change in changed)
+
+
+def test_how_many_were_against_a_pin_at_each_version(ws: holdfast.Workspace) -> None:
+    """Rules and conditions are counted with every batch, keys with a tolerance; of others nothing."""
+    ws.track("t", table([(0, 0, 0), (1, 1, 0)]), kinds=("ucc", "fd"))
+    explorer = Explorer(ws)
+
+    def against(ask: str) -> Any:
+        return explorer.answer("workspace/explain", {"table": "t", "ask": ask})["life"]["against"]
+
+    assert against("a -> b") is None
+    ws.pin_rule("a -> b", table="t", at_most="90%")
+    ws.pin("t", ["b"])
+    ws.apply("t", inserts=table([(0, 5, 5)]))
+    assert against("a -> b")["series"] == [[2, 0, 0.0], [4, 2, 2 / 6]]
+    ws.apply("t", inserts=table([(0, 6, 6)]))
+    ws.apply("t", deletes=table([(0, 6, 6)]), inserts=table([(9, 9, 9)]))
+    wanted = [[2, 0, 0.0], [4, 2, 2 / 6], [5, 6, 6 / 12], [6, 2, 2 / 12]]
+    assert against("a -> b")["series"] == wanted
+    assert against("a -> b")["noun"][1] == "ordered pairs of rows"
+    assert Explorer(ws).answer("workspace/explain", {"table": "t", "ask": "a -> b"})["life"]["against"] == (
+        against("a -> b")
+    )
+    assert against("[b]")["series"] == []
+    assert "tolerance" in against("[b]")["note"]
+    ws.pin("t", ["b"], at_most=5)
+    ws.apply("t", inserts=table([(1, 1, 1)]))
+    assert against("[b]")["series"] == [[7, 0, 0.0], [8, 1, 1 / 5]]
+    # A pin that was taken back and given again: nothing is known of the versions between.
+    ws.pin_rule("a -> b", table="t", remove=True)
+    ws.apply("t", inserts=table([(2, 2, 2)]))
+    ws.pin_rule("a -> b", table="t", at_most="90%")
+    assert against("a -> b")["series"][-2:] == [[9, None, None], [11, 2, 2 / 30]]

@@ -579,7 +579,7 @@ def test_routes(ask: Client) -> None:
 
 def test_summary(ask: Client) -> None:
     told = ask("api/summary").json()
-    assert told["lake"] == {"names": HOSTILE, "lake": 1, "n_tables": 3, "version": 1}
+    assert told["lake"] == {"names": HOSTILE, "lake": 1, "n_tables": 3, "version": 1, "changed": 1}
     tables = [{"name": name, "n_rows": 7, "kinds": ["ucc", "fd"]} for name in HOSTILE[:3]]
     assert told["workspace"] == {"version": 1, "tables": tables, "nouns": NOUNS}
 

@@ -220,3 +220,26 @@ def test_a_new_version_is_shown_in_place(browse: Callable[..., Any], tmp_path: P
             ws.apply("t", deletes=pa.concat_tables([orders(7, 1, 9.0), orders(8, 1, 9.0)]))
             expect(verdict(page)).to_have_text("Holds")
             until(page, "window.__same === document.querySelector('.verdict')")
+
+
+def test_how_much_is_against_a_pin_is_drawn_and_said(browse: Callable[..., Any], tmp_path: Path) -> None:
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("orders", orders(1, 8), kinds=("ucc", "fd"))
+        ws.pin_rule("product -> price", table="orders", at_most="60%")
+        for i, price in enumerate((2.5, 9.0, 9.0, 2.5)):
+            ws.apply("orders", inserts=orders(10 + i, 1, price))
+        ws.pin("orders", ["id"])
+        with explored(ws) as server:
+            page = browse(server, at("product -> price"))
+            expect(page.locator(".against-words")).to_have_text(
+                "Against it: 0 ordered pairs of rows in version 2; "
+                "40 ordered pairs of rows (30.3%) since version 6."
+            )
+            parts = page.locator(".life-line .stretch .against")
+            expect(parts).to_have_count(page.locator(".life-line .stretch").count())
+            # As high as the most that was against it, and along the versions of the stretch.
+            ways = parts.locator("path").evaluate_all("all => all.map((path) => path.getAttribute('d'))")
+            assert ways[-1] == "M0.00 14.10H25.00L25.00 4.20H50.00L50.00 2.00H100.00"
+            page = browse(server, at("[id]"))
+            expect(page.locator(".life")).to_contain_text("How many are against it is not kept")
+            expect(page.locator(".against")).to_have_count(0)

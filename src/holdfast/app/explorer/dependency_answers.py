@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.app.explorer.asking import asked
+from holdfast.app.explorer.error_series import ErrorSeries
 from holdfast.app.explorer.lives import life_told
 from holdfast.app.explorer.newest import Newest
 from holdfast.app.explorer.routes import Download, NotFoundError, Route, Text, Whole
 from holdfast.app.explorer.tracked_answers import dependency_dict, rank_dict
 from holdfast.app.explorer.violation_answers import Listings
 from holdfast.app.report.texts import safe
+from holdfast.core.words.change import Pin
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Ucc
 from holdfast.core.words.notation import bracketed
 from holdfast.core.words.predicate import IMPLIED, Dc, Predicate, written_name
@@ -31,7 +33,7 @@ NOUNS = {"check": "condition"}  # of what is not tracked, only written
 class DependencyAnswers:
     def __init__(self, newest: Newest) -> None:
         self._newest = newest
-        self._listings = Listings(newest)
+        self._listings, self._series = Listings(newest), ErrorSeries()
 
     def routes(self) -> Mapping[str, Route]:
         which = Text("table", needed=True), Text("ask", needed=True)
@@ -108,7 +110,8 @@ class DependencyAnswers:
             holds = reader.explain(*arguments).holds  # of a class from elsewhere
         minimal, implying = self._implying(reader, arguments, dependency) if holds else (None, [])
         [rank] = self._newest.cached("order", lambda: ws.readers.order(self._newest.at)).ranks([dependency])
-        kind = dependency.kind
+        kind, pin = dependency.kind, self._pin(dependency)
+        against = None if pin is None else self._series.of(ws, pin, self._newest.version)
         return {
             "version": self._newest.version,
             "dependency": {**dependency_dict(dependency), **rank_dict(rank)},
@@ -121,8 +124,8 @@ class DependencyAnswers:
             "n_implied_by": len(implying),
             "role": rank.role,
             "score": round(rank.score, 4),
-            "pin": self._pin(dependency),
-            "life": life,
+            "pin": None if pin is None else _terms(pin),
+            "life": {**life, "against": against},
             "lists_rows": hasattr(reader, "violations"),
         }
 
@@ -155,16 +158,19 @@ class DependencyAnswers:
             return True, []
         return (False, listed) if listed else (None, [])
 
-    def _pin(self, dependency: Dependency) -> dict[str, Any] | None:
-        """The pin of a dependency, on its terms; None if nobody relies on it."""
+    def _pin(self, dependency: Dependency) -> Pin | None:
+        """The pin of a dependency; None if nobody relies on it."""
         ws = self._newest.workspace
         said = DependencySet([dependency], lambda table: ws.writer.tables.state(table).nulls)
-        for pin in ws.pins(dependency.table, self._newest.at):
-            if pin.dependency in said:
-                fields = pin.to_dict()
-                kept = ("holds", "n_violations", "error", "at_most", "severity", "reason", "owner")
-                return {name: fields.get(name) for name in kept}
-        return None
+        pins = ws.pins(dependency.table, self._newest.at)
+        return next((pin for pin in pins if pin.dependency in said), None)
+
+
+def _terms(pin: Pin) -> dict[str, Any]:
+    """A pin on its terms."""
+    fields = pin.to_dict()
+    names = ("holds", "n_violations", "error", "at_most", "severity", "reason", "owner")
+    return {name: fields.get(name) for name in names}
 
 
 def sentence_of(dependency: Dependency) -> str:

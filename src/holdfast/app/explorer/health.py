@@ -91,7 +91,7 @@ class PinSpells:
         slot = pin.table if pin.referenced is None else SHARED
         oldest = None
         for commit in reversed(list(ws.ledger.states(slot, first, last))):
-            pins = [p for p in _pins_in(ws, slot, commit.state) if name_of(p) == name_of(pin)]
+            pins = [p for p in pins_in(ws, slot, commit.state) if name_of(p) == name_of(pin)]
             if not pins or pins[0].holds:
                 return (oldest or last + 1), oldest
             oldest = commit.version
@@ -107,7 +107,8 @@ def name_of(pin: Pin) -> PinName:
     return pin.table, pin.kind, str(pin)
 
 
-def _pins_in(ws: Workspace, slot: str, state: dict[str, Any] | None) -> Sequence[Pin]:
+def pins_in(ws: Workspace, slot: str, state: dict[str, Any] | None) -> Sequence[Pin]:
+    """The pins that a state has, of a table or of inclusions."""
     if state is None:  # dropped
         return ()
     if slot == SHARED:

@@ -1,5 +1,6 @@
 // The life of a dependency: on a line, and as a list with what turned it.
 
+import { ErrorLine } from "./errorline.js";
 import { el, fill, hint, number, paged, plural, refill, text } from "./dom.js";
 import { format } from "./route.js";
 import { witnesses } from "./witnesses.js";
@@ -56,6 +57,7 @@ export class Lifeline {
 
   show(life, table) {
     const { stretches, n_stretches: n, versions, n_versions: nVersions, note } = life;
+    const errors = new ErrorLine(life.against);
     const title = el("h3", { id: "life-title" }, "Its life ", stretches.length ? el("span", { class: "count", text: plural(nVersions, "version") }) : null);
     if (!stretches.length) {
       fill(this.node, title, hint(`Not known: ${note}`));
@@ -64,22 +66,23 @@ export class Lifeline {
     const held = stretches.some((s) => s.first === this.chosen);
     if (!held) this.chosen = (stretches.findLast((s) => s.holds === false && s.changes.length) ?? stretches.at(-1)).first;
     const passed = spans(stretches, versions);
-    this.bars = stretches.map((s, i) => this.#bar(s, passed[i]));
+    this.bars = stretches.map((s, i) => this.#bar(s, passed[i].length, errors.part(passed[i])));
     this.items = new Map();
     const line = el(
       "div",
       { class: `life-line${stretches.length > MANY ? " many" : ""}`, role: "group", "aria-label": "When it held; arrow keys go along the line", on: { keydown: (e) => this.#key(e) } },
       ...this.bars,
     );
-    for (const [i, bar] of this.bars.entries()) bar.style.flexGrow = String(Math.max(1, passed[i]));
+    for (const [i, bar] of this.bars.entries()) bar.style.flexGrow = String(Math.max(1, passed[i].length));
     const newest = [...stretches].reverse();
     const list = paged(newest, (s) => this.#item(s, table), el("ol", { class: "turns" }), 30);
     const earlier = n > stretches.length ? hint(`and ${plural(n - stretches.length, "earlier stretch", "earlier stretches")}`) : null;
-    refill(this.node, title, line, legend(stretches), list, earlier);
+    refill(this.node, title, line, errors.words(), legend(stretches), list, earlier);
     this.#mark();
   }
 
-  #bar(stretch, n) {
+  /** `line`: what is drawn below it, or null. */
+  #bar(stretch, n, line) {
     const names = [told(stretch), stretch.begun?.batch_id ? `batch ${stretch.begun.batch_id}` : "", moment(stretch.begun?.at)];
     const words = names.filter(Boolean).join(", ");
     const bar = el(
@@ -90,6 +93,7 @@ export class Lifeline {
         on: { click: () => this.#choose(stretch.first) },
       },
       el("span", { class: "stroke", "aria-hidden": "true" }),
+      line,
       el("span", { class: "mark", "aria-hidden": "true" }, `v${number(stretch.first)} `, el("i", { text: day(stretch.begun?.at) })),
     );
     bar.dataset.version = String(stretch.first);
@@ -174,10 +178,10 @@ function turn(c, stretch, table) {
   return el("div", { class: "turn" }, what, ...witnesses(c));
 }
 
-/** How many of the versions each stretch goes through. */
+/** The versions that each stretch goes through. */
 function spans(stretches, versions) {
   const numbers = versions.map(([version]) => version);
-  return stretches.map((s) => numbers.filter((v) => v >= s.first && (s.last === null || v <= s.last)).length);
+  return stretches.map((s) => numbers.filter((v) => v >= s.first && (s.last === null || v <= s.last)));
 }
 
 function legend(stretches) {
