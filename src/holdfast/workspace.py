@@ -29,7 +29,7 @@ from holdfast.core.store import litter
 from holdfast.core.store.change_log import read_log
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
 from holdfast.core.store.root import workspace_root
-from holdfast.core.store.tabular import Dependencies, Log
+from holdfast.core.store.tabular import Dependencies, Log, MutedList, PinList
 from holdfast.core.words.change import Change, Pin
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.display import Displayed, notebook_progress
@@ -177,13 +177,14 @@ class Workspace(Readers, Displayed):
         """
         return self.violating(*self.asked(table, question, referenced), limit, as_pairs=as_pairs)
 
-    def pins(self, table: str | None = None, at: int | None = None) -> list[Pin]:
+    def pins(self, table: str | None = None, at: int | None = None) -> PinList:
         """What is pinned, on which terms, and whether it holds: keys, rules, inclusions in other tables."""
-        return list(self.pinned(table, self._tables.newest(at)))
+        return PinList(self.pinned(table, self._tables.newest(at)))
 
-    def muted(self, table: str | None = None, at: int | None = None) -> list[Muted]:
+    def muted(self, table: str | None = None, at: int | None = None) -> MutedList:
         """What is muted of a table, or of all, and why."""
-        return [m for state in self._tables.chosen(table, self._tables.newest(at)) for m in muted_of(state)]
+        states = self._tables.chosen(table, self._tables.newest(at))
+        return MutedList(m for state in states for m in muted_of(state))
 
     def log(self, table: str | None = None) -> Log:
         """What each version did and changed, oldest first; of a table, what others did to it as well."""
@@ -206,8 +207,7 @@ class Workspace(Readers, Displayed):
                 sizes["indexes"] += sum(file.length for _, file in (*ref.indexes, *ref.orders))
             sizes["kept"] += sum(file.length for file in litter.named_files(dict(state.kept)))
         for kind in across_of(known_kinds()):
-            files = litter.named_files(self._committer.among(kind, at)[0])
-            sizes["values"] += sum(file.length for file in files)
+            sizes["values"] += sum(f.length for f in litter.named_files(self._committer.among(kind, at)[0]))
         return {**sizes, "total": sum(sizes.values())}
 
     # -- changing -----------------------------------------------------------------------------
