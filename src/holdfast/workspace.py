@@ -27,7 +27,7 @@ from holdfast.core.rows.writer import ProgressHook, Writer
 from holdfast.core.store.change_log import read_log
 from holdfast.core.store.litter import GRACE_S
 from holdfast.core.store.root import workspace_root
-from holdfast.core.store.tabular import Dependencies, Log
+from holdfast.core.store.tabular import Dependencies, Log, MutedList, PinList
 from holdfast.core.words.change import Change, Pin
 from holdfast.core.words.dependency import Dependency, Side
 from holdfast.core.words.display import Displayed, notebook_progress
@@ -187,13 +187,14 @@ class Workspace(ByKind, Displayed):
         """
         return self.readers.since(table, dependencies, at)
 
-    def pins(self, table: str | None = None, at: int | None = None) -> list[Pin]:
+    def pins(self, table: str | None = None, at: int | None = None) -> PinList:
         """What is pinned, on which terms, and whether it holds: keys, rules, inclusions in other tables."""
-        return list(self.readers.pinned(table, self._tables.newest(at)))
+        return PinList(self.readers.pinned(table, self._tables.newest(at)))
 
-    def muted(self, table: str | None = None, at: int | None = None) -> list[Muted]:
+    def muted(self, table: str | None = None, at: int | None = None) -> MutedList:
         """What is muted of a table, or of all, and why."""
-        return [m for state in self._tables.chosen(table, self._tables.newest(at)) for m in muted_of(state)]
+        states = self._tables.chosen(table, self._tables.newest(at))
+        return MutedList(m for state in states for m in muted_of(state))
 
     def log(self, table: str | None = None) -> Log:
         """What each version did and changed, oldest first; of a table, what others did to it as well."""

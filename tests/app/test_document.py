@@ -114,6 +114,7 @@ def test_it_says_what_the_page_says_of_the_whole(tour: Reader) -> None:
     assert "pinned because: " not in words  # that of a pin which holds stands with its table
     assert "orders of nothing are mistakes; ann" in words
     assert "parcels version 10, batch batch-7, +1 row" in words  # an incident
+    assert {"100 %", "7.7 %"} <= set(tour.words)  # on the map: what is used, and what is missing
     assert "orders: 4,000 rows at version 2, 4,007 now; 8 dependencies broke" in tour.names
     assert any(name.startswith("versions 1 to 11: 11 dependencies broke") for name in tour.names)
 

@@ -32,6 +32,8 @@ def ws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[holdfast.Workspace]
     calls = pa.table({"to": [345, 234, 345], HOSTILE: [1, 2, 3]})
     with holdfast.open(tmp_path_factory.mktemp("notebook") / "a.hold", engine="inline") as ws:
         ws.track_all({"people": people, "calls": calls}, kinds=("ucc", "fd", "ind", "dc", "row"))
+        ws.pin_rule("lo <= age", table="people", owner="ann")
+        ws.mute("people", "name -> lo", reason="few rows")
         yield ws
 
 
@@ -63,8 +65,45 @@ def test_every_answer_is_shown(ws: holdfast.Workspace) -> None:
         (ws.fds.rank("people"), "best first"),
         (ws.dcs.rank("people"), "best first"),
         (ws.inds.links(), "candidate"),
+        (ws.pins(), "lo <= age"),
+        (ws.muted(), "few rows"),
+        (ws.map(), "2 tables, 0 references"),
     ):
         assert words in "".join(shown(answer).itertext()), answer
+
+
+def test_lists_of_what_people_said_go_on_as_tables(ws: holdfast.Workspace) -> None:
+    pins, muted = ws.pins(), ws.muted()
+    assert pins.to_pandas().to_dict("records")[0] == {
+        "table": "people",
+        "kind": "check",
+        "pin": "lo <= age",
+        "holds": True,
+        "n_violations": 0,
+        "error": 0.0,
+        "at_most": None,
+        "severity": "error",
+        "reason": None,
+        "owner": "ann",
+    }
+    assert repr(pins) == "1 pins\n  holds          people: lo <= age"
+    assert muted.to_pandas()["muted"].tolist() == ["name -> lo"]
+    assert repr(muted) == "1 muted\n  people: name -> lo, few rows"
+    assert ws.map().to_svg().startswith("<svg")
+
+
+def test_the_joins_of_a_lake_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "moons.csv").write_text("moon,of\nLuna,Earth\nPhobos,Mars\n")
+    (tmp_path / "tables" / "planets.csv").write_text("planet\nVenus\nEarth\nMars\n")
+    with holdfast.open(tmp_path / "lake.hold", engine="inline") as other:
+        other.link(tmp_path / "tables")
+        lake = other.lake()
+        assert lake is not None
+        joins = lake.joins("moons.csv")
+    assert "moons.csv[of]" in "".join(shown(joins).itertext())
+    assert joins.to_pandas()["referenced"].tolist() == ["planets.csv[planet]"]
+    assert repr(joins).startswith("1 joins\n  0.")
 
 
 def test_what_cannot_be_seen_is_a_code(ws: holdfast.Workspace) -> None:

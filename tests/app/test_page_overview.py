@@ -41,7 +41,7 @@ def bars(page: Page) -> None:
 
 def test_it_is_the_first_view_and_says_what_is_broken(browse: Visit, server: ExplorerServer) -> None:
     page = browse(server)
-    expect(page.locator("#tab-overview")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#tab-overview")).to_have_attribute("aria-current", "page")
     expect(page.locator(".word.broken")).to_have_text("1 broken")
     expect(page.locator(".word.none")).to_have_text("0 drifting")
     assert "pin of severity error" in page.locator(".word.broken").get_attribute("title")

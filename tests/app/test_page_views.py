@@ -1,10 +1,13 @@
-"""Every view of the page, in light, in the dark and on a narrow screen: seen whole, and by everybody."""
+"""Every view of the page, and what it turns into, in light, in the dark and on a narrow screen: nothing is
+out of its place (`layout.py`), and everybody can use it (`axe.py`)."""
 
 from __future__ import annotations
 
-import base64
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,66 +15,174 @@ import pytest
 import holdfast
 from app.axe import serious
 from app.browser import PAGE, expect, explored
-from holdfast.app.explorer import ExplorerServer
+from app.explorer_fake import CLUSTERED, FakeLake, serving
+from app.layout import Place, problems
 
 pytestmark = PAGE
+Page = Any  # of playwright
+REFERENCE = "orders[customer_id] in customers[customer_id]"
+HEAD: tuple[Place, ...] = (
+    (".top", "above", "#bar"),
+    (".brand", "left of", ".tabs"),
+    ("#bar", "above", "main"),
+)
 
-# An address, and what is there when the view is.
+
+def bar_clicked(page: Page) -> None:
+    box = page.locator(".timeline .up").first.bounding_box()
+    page.mouse.click(box["x"] + 2, box["y"] + 2)
+
+
+def pin_pressed(page: Page) -> None:
+    page.get_by_role("button", name="Pin [order_id]", exact=True).first.click()
+
+
+def searched(page: Page) -> None:
+    page.locator("#search-text").fill("planet")
+
+
+@dataclass(frozen=True)
+class View:
+    """An address of a server, what is done there, what is there when the view is; and where its parts stand,
+    on wide screens."""
+
+    address: str
+    ready: str
+    places: tuple[Place, ...] = ()
+    act: Callable[[Page], None] | None = None
+    server: str = "reading"
+
+
+OVERVIEW: tuple[Place, ...] = (
+    ("#overview .state", "above", ".timeline-part"),
+    (".timeline-head", "above", "svg.timeline"),
+    (".timeline-part", "above", ".halves"),
+    (".healths", "left of", ".right-half"),
+    (".health-row .health", "left of", ".health-row .name"),
+    (".health-row .name", "left of", ".spark"),
+    (".spark", "left of", ".health-row .trouble"),
+)
+MAP: tuple[Place, ...] = (
+    (".tools", "above", ".diagram-stage"),
+    (".diagram-stage", "above", ".meanings"),
+    (".diagram-middle", "left of", ".diagram .right"),
+    (".diagram .zoom", "inside", ".diagram-stage"),
+    (".find", "left of", ".tools .save"),
+)
+TABLE: tuple[Place, ...] = (
+    ("#tracked-list", "left of", "#tracked-table"),
+    (".sheet .head", "above", ".of-keys"),
+    (".of-keys", "above", ".of-columns"),
+    (".dependency .kind", "left of", ".dependency .what"),
+    (".dependency .what", "left of", ".dependency .scored"),
+)
+EXPLAIN: tuple[Place, ...] = (
+    ("#ask-table", "left of", ".ask-field"),
+    (".ask-field", "left of", ".ask-go"),
+    (".ask-row", "above", ".explanation"),
+)
+LAKE: tuple[Place, ...] = (
+    ("#lake .left", "left of", "#lake .middle"),
+    ("#lake .middle", "left of", "#details"),
+    ("#map", "above", "#component-list"),
+    ("#component-list li:nth-child(1) .count", "ends with", "#component-list li:nth-child(2) .count"),
+    ("#lake .zoom", "inside", "#stage"),
+)
 VIEWS = {
-    "overview": ("", "#overview .word.broken"),
-    "map": ("#tab=map", "#diagram [data-table]"),
-    "table": ("#tab=table&name=orders", "#tracked-table h3"),
-    "dependency": ("#tab=dependency&name=orders&ask=product -> unit_price", "#dependency tr"),
-    "lake": ("#tab=lake", "#component-list a"),
-    "linked": ("#tab=table&lake=0", "#tracked-table .sample"),
+    "overview": View("", "#overview .word.broken", OVERVIEW),
+    "versions": View("", ".versions > li", ((".healths", "left of", ".right-half"),), bar_clicked),
+    "map": View("#tab=map", "#diagram .reference .label", MAP),
+    "reference": View(f"#tab=map&name=orders&ask={REFERENCE}", ".orphan-values tbody tr", MAP),
+    "table": View("#tab=table&name=orders", "#tracked-table .dependencies li", TABLE),
+    "buttons": View("#tab=table&name=orders", ".act.pin", TABLE, server="writing"),
+    "dialog": View(
+        "#tab=table&name=orders",
+        "dialog.terms",
+        (
+            (".terms label", "left of", ".terms input"),
+            ("#terms-at_most", "in line with", "#terms-reason"),
+            (".terms .ends", "inside", ".terms"),
+        ),
+        pin_pressed,
+        "writing",
+    ),
+    "linked": View("#tab=table&lake=0", "#tracked-table .sample", TABLE[:1]),
+    "no such table": View("#tab=table&name=nobody", "#tracked-table .notice.error", TABLE[:1]),
+    "dependency": View("#tab=dependency&name=orders&ask=product -> unit_price", "#dependency tr", EXPLAIN),
+    "invitation": View("#tab=dependency&name=orders", ".invitation .examples", EXPLAIN),
+    "misread": View("#tab=dependency&name=orders&ask=not(this", "#dependency .problem", EXPLAIN),
+    "lake": View("#tab=lake", "#details .paged a", LAKE),
+    "table of the lake": View("#component=0&table=0", "#details .body h3", LAKE),
+    "search": View("#tab=lake", "#search-results .option", LAKE, searched),
+    "clusters": View(f"#component={CLUSTERED}", "#details li", LAKE, server="fake"),
+    "no tables": View("#tab=overview", "#overview .notice", server="empty"),
+    "no map": View("#tab=map", "#diagram .notice", server="empty"),
+    "nothing to list": View("#tab=table", "#tracked .notice", server="empty"),
+    "nothing to ask": View("#tab=dependency", "#dependency .notice", server="empty"),
+    "no lake": View("#tab=lake", "#lake .notice", server="empty"),
 }
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {},
     "dark": {"scheme": "dark"},
     "narrow": {"width": 600, "height": 900},
 }
-# What is there beyond the right edge, if anything can be scrolled there.
-TOO_WIDE = """() => {
-  const most = document.documentElement.clientWidth;
-  const page = document.scrollingElement;
-  if (page.scrollWidth <= most) return [];
-  return [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > most + 1)
-    .map((e) => `${e.tagName} ${e.id} ${e.className}`).slice(0, 5);
-}"""
-# Of a picture: how many colours it has, and which share of it is of the most frequent one.
-COLOURS = """async (url) => {
-  const image = new Image();
-  image.src = url;
-  await image.decode();
-  const { width, height } = image;
-  const canvas = Object.assign(document.createElement("canvas"), { width, height });
-  const context = canvas.getContext("2d");
-  context.drawImage(image, 0, 0);
-  const pixels = new Uint32Array(context.getImageData(0, 0, width, height).data.buffer);
-  const counts = new Map();
-  for (const pixel of pixels) counts.set(pixel, (counts.get(pixel) ?? 0) + 1);
-  return [counts.size, Math.max(...counts.values()) / pixels.length];
-}"""
+# A sheet of styles, and a view that needs it.
+SHEETS = {
+    "style.css": "lake",
+    "panels.css": "lake",
+    "overview.css": "overview",
+    "diagram.css": "map",
+    "table.css": "table",
+    "actions.css": "dialog",
+    "dependency.css": "dependency",
+}
 
 
 @pytest.fixture(scope="module")
-def server(tour_place: Path) -> Iterator[ExplorerServer]:
-    with holdfast.open(tour_place, engine="inline") as ws, explored(ws) as running:
-        yield running
+def servers(tour_place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """The workspace of the tour, to look at and to change (nobody does), an empty one, a made-up lake."""
+    empty = tmp_path_factory.mktemp("views") / "empty.hold"
+    with (
+        holdfast.open(tour_place, engine="inline") as ws,
+        holdfast.open(empty, engine="inline") as nothing,
+        explored(ws) as reading,
+        explored(ws, write=True) as writing,
+        explored(nothing) as bare,
+        serving(FakeLake()) as fake,
+    ):
+        address = SimpleNamespace(address=fake.address, page_address=fake.address)
+        yield {"reading": reading, "writing": writing, "empty": bare, "fake": address}
+
+
+def seen(browse: Callable[..., Any], servers: dict[str, Any], view: View, **look: Any) -> Page:
+    page = browse(servers[view.server], view.address, **look)
+    if view.act is not None:
+        view.act(page)
+    expect(page.locator(view.ready).first).to_be_visible()
+    expect(page.locator(".spinner:visible")).to_have_count(0)
+    return page
 
 
 @pytest.mark.parametrize("look", LOOKS)
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", VIEWS)
 def test_everybody_can_see_it(
-    server: ExplorerServer, browse: Callable[..., Any], view: str, look: str
+    browse: Callable[..., Any], servers: dict[str, Any], name: str, look: str
 ) -> None:
-    address, ready = VIEWS[view]
-    page = browse(server, address, **LOOKS[look])
-    expect(page.locator(ready).first).to_be_visible()
-    expect(page.locator(".spinner:visible")).to_have_count(0)
-    assert page.evaluate(TOO_WIDE) == []
+    view = VIEWS[name]
+    page = seen(browse, servers, view, **LOOKS[look])
+    assert problems(page, () if look == "narrow" else (*HEAD, *view.places)) == []
     assert serious(page) == []
-    picture = base64.b64encode(page.screenshot()).decode()
-    n_colours, largest_share = page.evaluate(COLOURS, f"data:image/png;base64,{picture}")
-    assert n_colours > 30
-    assert largest_share < 0.97  # else it is empty
+    # The window says what it shows, and the head which view that is.
+    assert re.fullmatch(r".+ \S holdfast explore", page.title())
+    assert page.locator("main > section:visible").count() == 1
+    assert page.locator(".tabs a[aria-current=page]").count() == 1
+
+
+@pytest.mark.parametrize("sheet", SHEETS)
+def test_a_lost_sheet_is_seen(browse: Callable[..., Any], servers: dict[str, Any], sheet: str) -> None:
+    """The test of the test: without a sheet of styles something is wrong with a view that needs it."""
+    view = VIEWS[SHEETS[sheet]]
+    page = seen(browse, servers, view)
+    lose = "(name) => [...document.styleSheets].find((s) => s.href.endsWith('/' + name)).disabled = true"
+    page.evaluate(lose, sheet)
+    assert problems(page, (*HEAD, *view.places)) != []

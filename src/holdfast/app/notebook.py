@@ -1,7 +1,7 @@
 """Answers in a notebook: the report of each, as HTML.
 
 What the command line prints of an answer is shown as it is there, lists and rows are tables, and a workspace
-is its tables and their diagram.
+is its tables and their map.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from holdfast.app.commands.linking import model_of
-from holdfast.app.export.er_svg import to_svg
+from holdfast.app.explorer import Explorer
+from holdfast.app.export.er_svg import svg_of
 from holdfast.app.report.changes import print_change
 from holdfast.app.report.html import report_html, table_html, text_html
 from holdfast.app.report.links import print_links
@@ -21,6 +21,7 @@ from holdfast.app.report.paper import Paper
 from holdfast.app.report.rules import print_explained
 from holdfast.core.store.tabular import Dependencies, Listed, Ranked
 from holdfast.core.words.change import Change
+from holdfast.core.words.display import TableMap
 from holdfast.errors import plural
 from holdfast.inclusions.links.scored import Linkage
 from holdfast.kind import entries
@@ -42,6 +43,8 @@ def html_of(answer: object) -> str:
     match answer:
         case Workspace():
             return _workspace(answer)
+        case TableMap(workspace=Workspace() as workspace):
+            return f'<div style="overflow: auto">{map_of(workspace)}</div>'
         case Change():
             return report_html(print_change, answer)
         case Linkage():
@@ -87,7 +90,12 @@ def _workspace(ws: Workspace) -> str:
     names = ws.tables(at)
     table = _listed(f"{plural(len(names), 'table')} (version {ws.version})", table_records(ws, at))
     drawn = any("ind" in ws.kinds(name, at) for name in names) and len(names) <= MOST_DRAWN
-    return table + (f'<div style="overflow: auto">{to_svg(model_of(ws))}</div>' if drawn else "")
+    return table + (html_of(ws.map()) if drawn else "")
+
+
+def map_of(ws: Workspace) -> str:
+    """The tables and their references, as the page's map has them: broken ones and pinned ones, too."""
+    return svg_of(Explorer(ws).answer("workspace/map", {}))
 
 
 def table_records(ws: Workspace, at: int | None) -> list[dict[str, Any]]:

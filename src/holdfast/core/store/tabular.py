@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import pyarrow as pa
 
 from holdfast.core.store.change_log import LogEntry
+from holdfast.core.words.change import Pin
 from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.display import Displayed
+from holdfast.core.words.reliance import Muted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,6 +116,44 @@ class Dependencies(Listed[Dependency]):
 
     def lines(self) -> Iterable[str]:
         return (f"{d.kind:<4} {d}" for d in self)
+
+
+class PinList(Listed[Pin]):
+    """What is pinned, on which terms, and whether it holds."""
+
+    noun = "pins"
+
+    def records(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "table": pin.table,
+                "kind": pin.kind,
+                "pin": str(pin),
+                "holds": pin.holds,
+                "n_violations": pin.n_violations,
+                "error": pin.error,
+                "at_most": pin.terms.at_most or None,
+                "severity": pin.severity,
+                "reason": pin.terms.reason or None,
+                "owner": pin.terms.owner or None,
+            }
+            for pin in self
+        ]
+
+    def lines(self) -> Iterable[str]:
+        return (f"{'holds' if pin.holds else 'DOES NOT HOLD':<13}  {pin.table}: {pin}" for pin in self)
+
+
+class MutedList(Listed[Muted]):
+    """What is muted, and why."""
+
+    noun = "muted"
+
+    def records(self) -> list[dict[str, Any]]:
+        return [{"table": m.table, "kind": m.kind, "muted": str(m), "reason": m.reason or None} for m in self]
+
+    def lines(self) -> Iterable[str]:
+        return (f"{m.table}: {m}{f', {m.reason}' if m.reason else ''}" for m in self)
 
 
 class Log(Listed[LogEntry]):

@@ -31,6 +31,23 @@ class SelfExplaining(Displayed):
         return str(import_module(REPORTS).text_of(self))
 
 
+class TableMap(Displayed):
+    """The tables of a workspace and how they refer to each other, drawn as the page does; of the version that
+    is the newest when somebody looks."""
+
+    __slots__ = ("workspace",)
+
+    def __init__(self, workspace: object) -> None:
+        self.workspace = workspace
+
+    def to_svg(self) -> str:
+        """The picture alone, for a file."""
+        return str(import_module(REPORTS).map_of(self.workspace))
+
+    def __repr__(self) -> str:
+        return "the map of a workspace: a notebook shows it, and to_svg() writes it"
+
+
 def notebook_progress() -> Callable[[str, int, int], None] | None:
     """What shows the progress of work below a cell, where this process is the kernel of a notebook."""
     ipython = sys.modules.get("IPython")

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from holdfast.core.store.tabular import Listed
 from holdfast.lakes.answers import LakeInd, Matches
 from holdfast.lakes.reader.catalogue import I32, U64, Bool, LakeCatalogue
 from holdfast.lakes.reader.pages import RowGroups, arrow, numbers
@@ -54,6 +55,29 @@ class Inds:
     @classmethod
     def none(cls) -> Inds:
         return cls(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int32))
+
+
+class LakeJoins(Listed[LakeInd]):
+    """What a table or column of a lake can be joined with, the likeliest first."""
+
+    noun = "joins"
+
+    def records(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "score": ind.score,
+                "dependent": str(ind.dependent),
+                "referenced": str(ind.referenced),
+                "shared": ind.shared,
+                "coverage": ind.coverage,
+                "containment": ind.containment,
+                "samples": ind.samples,
+            }
+            for ind in self
+        ]
+
+    def lines(self) -> Iterable[str]:
+        return (f"{ind.score:.2f}  {ind}" for ind in self)
 
 
 @dataclass(frozen=True, slots=True)

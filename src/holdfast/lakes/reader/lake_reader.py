@@ -164,13 +164,13 @@ class LakeReader:
         min_score: float = 0.0,
         direction: Direction = "both",
         samples: int = SAMPLES,
-    ) -> list[LakeInd]:
+    ) -> lake_joins.LakeJoins:
         """The inclusions of a table or column, those first that are likeliest to be meaningful joins.
 
         `out`: it is the dependent side, its values occur elsewhere; `in`: others' values occur in it. Each
         comes with a few shared values.
         """
-        return self.ranked_joins(text, limit, min_score, direction, samples)[0]
+        return lake_joins.LakeJoins(self.ranked_joins(text, limit, min_score, direction, samples)[0])
 
     def ranked_joins(
         self,

@@ -5,7 +5,7 @@
 //   refresh()      there is a new version of the workspace (without it the page offers to load itself again).
 
 import { get, onNewVersion } from "./api.js";
-import { byId, el, failure, fill, number, plural } from "./dom.js";
+import { byId, el, failure, fill, number, plural, visible } from "./dom.js";
 import { live } from "./live.js";
 import { format, parse } from "./route.js";
 
@@ -22,6 +22,7 @@ class Page {
   route = {};
   followed = null; // the address that was last followed
   opened = new Map();
+  titles = new Map(); // of the window, by view
 
   constructor() {
     this.summary = get("summary");
@@ -53,6 +54,12 @@ class Page {
     byId(`tab-${tab}`).setAttribute("href", format(route));
   }
 
+  /** What a view shows, for the title of the window. */
+  entitle(tab, words) {
+    this.titles.set(tab, words);
+    if (tab === this.tab) document.title = `${visible(words)} – holdfast explore`;
+  }
+
   /** What stands above the views: counted things, such as "2 tables", and perhaps more. */
   tell(parts, ...more) {
     const gap = () => el("i", { class: "gap" });
@@ -72,6 +79,7 @@ class Page {
     if (this.followed !== location.hash) return;
     this.route = { ...route, tab };
     if (this.tab !== tab) this.#turnTo(tab);
+    this.entitle(tab, this.#title());
     const view = await this.#view(tab);
     if (view !== null && this.tab === tab && this.followed === location.hash) view.follow(this.route);
   }
@@ -87,12 +95,21 @@ class Page {
     }
   }
 
+  /** As the address says; a lake has names for its numbers, and says itself which. */
+  #title() {
+    const { tab, name, ask } = this.route;
+    const title = tab === "lake" ? this.titles.get(tab) : [ask, name].filter(Boolean).join(" of ");
+    return title || byId(`tab-${tab}`).textContent;
+  }
+
   #turnTo(tab) {
     this.opened.get(this.tab)?.leave?.();
     this.tab = tab;
     for (const [name, { at }] of Object.entries(VIEWS)) {
       byId(at).hidden = name !== tab;
-      byId(`tab-${name}`).setAttribute("aria-selected", String(name === tab));
+      const link = byId(`tab-${name}`);
+      if (name === tab) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
     }
     byId("search").classList.toggle("off", tab !== "lake");
     byId("filters").hidden = tab !== "lake";

@@ -3,7 +3,7 @@
 import { ApiError, get, Latest } from "./api.js";
 import { CircleView } from "./circles.js";
 import { ComponentList } from "./components.js";
-import { byId, el, failure, fill, loading, notice, number, plural, text, visible } from "./dom.js";
+import { byId, el, failure, fill, loading, notice, number, plural, text } from "./dom.js";
 import { Filters } from "./filters.js";
 import { GraphView } from "./graph.js";
 import { Graph } from "./network.js";
@@ -391,7 +391,7 @@ export class LakeView {
   #showDetails() {
     const details = byId("details");
     const name = this.panel?.table.name ?? this.answer?.name;
-    document.title = name === undefined ? "holdfast explore" : `${visible(name)} – holdfast explore`;
+    this.page.entitle("lake", name ?? "Lake");
     if (this.panel !== null) {
       // The graph may come after the table: links in the panel are then made anew.
       if (this.panel.view === undefined || this.panel.where !== this.answer) {
