@@ -33,7 +33,7 @@ from holdfast.core.store.tabular import Dependencies, Log
 from holdfast.core.words.change import Change, Pin
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.display import Displayed, notebook_progress
-from holdfast.core.words.options import TrackOptions, check_share
+from holdfast.core.words.options import BatchParts, TrackOptions, check_share
 from holdfast.core.words.reliance import Muted, PinTerms, Wanted
 from holdfast.core.words.schema import Schema
 from holdfast.errors import TableExistsError
@@ -267,28 +267,23 @@ class Workspace(Readers, Displayed):
         self,
         table: str,
         *,
-        inserts: Any = None,
-        deletes: Any = None,
-        updates: Any = None,
-        before: Any = None,
-        after: Any = None,
-        upserts: Any = None,
-        snapshot: Any = None,
         batch_id: str | None = None,
         options: Mapping[str, Any] | None = None,
+        **parts: Unpack[BatchParts],
     ) -> Change:
         """Apply a batch: deletes first, then inserts, one commit, one report of the net change.
 
+        Parts are any sources: `inserts`, `deletes`, `updates`, `before` and `after`, `upserts`, `snapshot`.
         `updates` are rows with the row key and new values; `before` and `after` are full rows. `upserts` are
         rows with the row key: those whose key is there are updated, the others inserted. `snapshot` is the
-        whole table as it is to be: the difference to what is tracked is the batch, rows in both stay.
+        whole table as it is to be: the difference to what is tracked is the batch, rows in both stay; one
+        without rows is refused unless `allow_empty`, as it would delete all.
         With a `batch_id` a batch is applied once: a second time is a no-op that says so. An id belongs to
         one life of a table: after `drop` and `track` it is a new one.
         """
         from holdfast.core.rows.batch import Batch
 
-        batch = Batch(inserts, deletes, updates, before, after, upserts, snapshot)
-        return self._run({table: batch}, batch_id, options, commit=True)
+        return self._run({table: Batch(**parts)}, batch_id, options, commit=True)
 
     def apply_all(
         self,
@@ -300,7 +295,8 @@ class Workspace(Readers, Displayed):
         """Apply batches to several tables as one commit and one change: a parent with its children.
 
         `batches` maps a table to what `apply` takes: inserts, deletes, updates, before, after, upserts,
-        snapshot. If only some of the tables know the `batch_id`, it is an error, and nothing is applied.
+        snapshot, allow_empty. If only some of the tables know the `batch_id`, it is an error, and nothing is
+        applied.
         """
         from holdfast.core.rows.batch import batches_of
 
@@ -310,20 +306,13 @@ class Workspace(Readers, Displayed):
         self,
         table: str,
         *,
-        inserts: Any = None,
-        deletes: Any = None,
-        updates: Any = None,
-        before: Any = None,
-        after: Any = None,
-        upserts: Any = None,
-        snapshot: Any = None,
         options: Mapping[str, Any] | None = None,
+        **parts: Unpack[BatchParts],
     ) -> Change:
-        """What a batch would change; nothing is applied."""
+        """What a batch, of parts as `apply` takes them, would change; nothing is applied."""
         from holdfast.core.rows.batch import Batch
 
-        batch = Batch(inserts, deletes, updates, before, after, upserts, snapshot)
-        return self._run({table: batch}, None, options, commit=False)
+        return self._run({table: Batch(**parts)}, None, options, commit=False)
 
     def check_all(
         self, batches: Mapping[str, Mapping[str, Any]], *, options: Mapping[str, Any] | None = None
