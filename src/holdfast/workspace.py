@@ -260,6 +260,7 @@ class Workspace(ByKind, Displayed):
         after: Any = None,
         upserts: Any = None,
         snapshot: Any = None,
+        allow_empty: bool = False,
         batch_id: str | None = None,
         options: Mapping[str, Any] | None = None,
         fail_on: Severity | None = None,
@@ -268,13 +269,14 @@ class Workspace(ByKind, Displayed):
 
         `updates` are rows with the row key and new values; `before` and `after` are full rows. `upserts` are
         rows with the row key: those whose key is there are updated, the others inserted. `snapshot` is the
-        whole table as it is to be: the difference to what is tracked is the batch, rows in both stay.
+        whole table as it is to be: the difference to what is tracked is the batch, rows in both stay; one
+        without rows is refused unless `allow_empty`, as it would delete all.
         With a `batch_id` a batch is applied once: a second time is a no-op that says so. An id belongs to
         one life of a table: after `drop` and `track` it is a new one. With `fail_on` nothing is applied if
         a pin of that severity, or a graver one, would not hold: a `GateError`, which has the change.
         """
         batch = {"inserts": inserts, "deletes": deletes, "updates": updates, "before": before, "after": after}
-        batch |= {"upserts": upserts, "snapshot": snapshot}
+        batch |= {"upserts": upserts, "snapshot": snapshot, "allow_empty": allow_empty}
         return self._committer.apply({table: batch}, batch_id, options, fail_on=fail_on)
 
     def apply_all(
@@ -288,7 +290,8 @@ class Workspace(ByKind, Displayed):
         """Apply batches to several tables as one commit and one change: a parent with its children.
 
         `batches` maps a table to what `apply` takes: inserts, deletes, updates, before, after, upserts,
-        snapshot. If only some of the tables know the `batch_id`, it is an error, and nothing is applied.
+        snapshot, allow_empty. If only some of the tables know the `batch_id`, it is an error, and nothing is
+        applied.
         """
         return self._committer.apply(batches, batch_id, options, fail_on=fail_on)
 
@@ -303,11 +306,12 @@ class Workspace(ByKind, Displayed):
         after: Any = None,
         upserts: Any = None,
         snapshot: Any = None,
+        allow_empty: bool = False,
         options: Mapping[str, Any] | None = None,
     ) -> Change:
         """What a batch would change; nothing is applied."""
         batch = {"inserts": inserts, "deletes": deletes, "updates": updates, "before": before, "after": after}
-        batch |= {"upserts": upserts, "snapshot": snapshot}
+        batch |= {"upserts": upserts, "snapshot": snapshot, "allow_empty": allow_empty}
         return self._committer.apply({table: batch}, None, options, commit=False)
 
     def check_all(

@@ -246,6 +246,14 @@ def test_snapshots_and_upserts(shell: Shell) -> None:
     both = shell("apply", "people", "--snapshot", snapshot, "--inserts", upserts)
     assert both.code == 2
     assert "it stands alone: leave out inserts" in both.err
+    empty = shell.file("e.csv", "name,phone,age\n")
+    refused = shell("apply", "people", "--snapshot", empty)
+    assert (refused.code, "it would delete all 4 rows" in refused.err) == (2, True)
+    assert "--allow-empty" in refused.err
+    assert shell("check-all", "--snapshot", f"people={empty}", "--allow-empty").out.startswith(
+        "people: +0 -4"
+    )
+    assert shell("apply", "people", "--snapshot", empty, "--allow-empty").out.startswith("people: +0 -4 rows")
 
 
 def test_standard_input_and_queries(shell: Shell) -> None:

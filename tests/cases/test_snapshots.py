@@ -61,7 +61,7 @@ def test_a_snapshot_is_the_table_after_it(
             patch.setattr(batch, "WHOLE_BYTES", -1)
         patch.setattr(differing, "BUCKET", bucket)
         with tracked(Path(folder), shape.table(before), row_key=key) as ws:
-            [told] = ws.apply(TABLE, snapshot=shape.table(after)).tables
+            [told] = ws.apply(TABLE, snapshot=shape.table(after), allow_empty=True).tables
             assert bag(rows_of(ws)) == bag(after)
     stay = bag(before) & bag(after)
     gone, come = bag(before) - stay, bag(after) - stay
@@ -176,12 +176,30 @@ def test_upserts_of_some_columns_keep_the_others(tmp_path: Path) -> None:
         assert (told.n_updated, told.n_unchanged, told.n_rows) == (0, 0, 3)
 
 
+def test_a_snapshot_without_rows_is_refused_unless_it_is_meant(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.csv"
+    empty.write_text("id,name,age\n")
+    with tracked(tmp_path, PEOPLE) as ws:
+        ws.track("none", PEOPLE.iloc[:0])
+        expected = r"snapshot \(empty.csv\) of table 't' .* would delete all 3 rows .*--allow-empty"
+        for call in (ws.apply, ws.check):
+            with pytest.raises(UsageError, match=expected):
+                call(TABLE, snapshot=empty)
+        with pytest.raises(UsageError, match=expected):
+            ws.apply_all({"none": {"snapshot": PEOPLE.iloc[:0]}, TABLE: {"snapshot": empty}})
+        assert (ws.version, ws.n_rows(TABLE)) == (2, 3)
+        assert ws.check(TABLE, snapshot=empty, allow_empty=True).tables[0].n_deleted == 3
+        ws.apply("none", snapshot=PEOPLE.iloc[:0])  # it has none to lose
+        ws.apply_all({TABLE: {"snapshot": empty, "allow_empty": True}})
+        assert ws.n_rows(TABLE) == 0
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     row = PEOPLE.iloc[:1]
     with tracked(tmp_path, PEOPLE, row_key=["id"]) as ws:
         with pytest.raises(AmbiguousRowError, match=r"the row key \(5\) more than once. Nothing was applied"):
             ws.apply(TABLE, upserts=pd.DataFrame({"id": [1, 5, 5], "name": ["a"] * 3, "age": [7.0] * 3}))
-        with pytest.raises(SchemaError, match=r"the snapshot .* lack the column age"):
+        with pytest.raises(SchemaError, match=r"the snapshot .* lacks the column age"):
             ws.apply(TABLE, snapshot=PEOPLE[["id", "name"]])
         with pytest.raises(UsageError, match="it stands alone: leave out deletes"):
             ws.apply(TABLE, snapshot=row, deletes=row)

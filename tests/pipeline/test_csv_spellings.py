@@ -316,6 +316,42 @@ def test_names_of_files_without_a_header_are_the_tables(ws: holdfast.Workspace, 
     assert ws.schema("t").names == ("id", "name")
 
 
+# -- delimiters ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split_bytes", [1 << 20, 7])
+@pytest.mark.parametrize(("delimiter", "shown"), [(";", ";"), ("|", "|"), ("\t", "a tab")])
+def test_a_delimiter_that_the_file_shows(
+    ws: holdfast.Workspace, tmp_path: Path, delimiter: str, shown: str, split_bytes: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("WHOLE_BYTES", "MIN_SPLIT_BYTES", "INLINE_SPLIT_BYTES"):
+            patch.setattr(encoding, name, split_bytes)
+        path = tmp_path / "s.csv"
+        path.write_text('id;v;b\n1;2,50;"x;1"\n2;0,75;y\n'.replace(";", delimiter))
+        change = ws.track("t", path)
+        assert [str(t) for t in ws.schema("t").types] == ["int", "decimal(18,2)", "text"]
+        assert change.notes[0] == f"t: {shown} is the delimiter (--delimiter)"
+        path.write_text('id;v;b\n3;2,5;"x,1"\n'.replace(";", delimiter))
+        assert ws.apply("t", inserts=path).notes == ()
+    relation = ws.writer.tables.rows(ws.writer.tables.state("t"))
+    rows = relation.fetch(relation.row_ids()).to_pylist()
+    assert rows[0]["b"] == f"x{delimiter}1"
+    assert rows[-1] == {"id": 3, "v": Decimal("2.50"), "b": "x,1"}
+
+
+def test_one_column_stays_one_column(tmp_path: Path, ws: holdfast.Workspace) -> None:
+    for text in ("a\n1;2\n3\n", "a\n1|2;3\n"):
+        assert list(tracked(text)[0]) == ["a"]
+    for text in ("a;b\n1;2\n3\n", "a;b|c\n1;2|3\n", "a;b\nx\n"):  # it may be one, or not
+        with pytest.raises(SourceError, match=r"has a single column 'a;b.*--delimiter ';' \(or ','"):
+            tracked(text)
+        assert len(tracked(text, delimiter=",")[0]) == 1
+    (tmp_path / "b.csv").write_text("a;b\n3;4\n")
+    ws.track("t", pa.table({"a": [1], "b": [2]}))
+    assert ws.apply("t", inserts=tmp_path / "b.csv").notes == ("t: ; is the delimiter (--delimiter)",)
+
+
 # -- comments ------------------------------------------------------------------------------------
 
 

@@ -342,14 +342,14 @@ SOURCES = [
     Case(
         "wrong delimiter",
         SourceError,
-        ("single column", "delimiter", "';'", NOTHING),
-        track("semi.csv", "a;b\n1;2\n"),
+        ("single column", "--delimiter ';'", NOTHING),
+        track("semi.csv", "a;b\n1;2\n3;4;5\n"),
     ),
     Case(
         "wrong delimiter of a batch",
         SourceError,
         ("single column", "';'", NOTHING),
-        insert(HEADER.replace(",", ";") + LINE.replace(",", ";")),
+        insert(HEADER.replace(",", ";") + LINE),
     ),
     Case(
         "a delimiter of two characters",

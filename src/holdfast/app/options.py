@@ -306,6 +306,10 @@ BEFORE, AFTER = "Rows to update, as they are ...", "... and as they will be, in 
 UPSERTS = "Rows with the row key: inserted if the key is new, updated if it is there."
 SNAPSHOT = "The whole table as it is to be: what differs is the batch."
 
+AllowEmpty = Annotated[
+    bool, typer.Option("--allow-empty", help="Take a snapshot without rows: all rows of the table go.")
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -318,6 +322,7 @@ class Batch:
     after: Annotated[str | None, typer.Option(metavar="F", help=AFTER)] = None
     upserts: Annotated[str | None, typer.Option(metavar="F", help=UPSERTS)] = None
     snapshot: Annotated[str | None, typer.Option(metavar="F", help=SNAPSHOT)] = None
+    allow_empty: AllowEmpty = False
 
 
 Files = list[str] | None
@@ -334,6 +339,7 @@ class Batches:
     after: Annotated[Files, typer.Option(metavar="TABLE=F", help=AFTER)] = None
     upserts: Annotated[Files, typer.Option(metavar="TABLE=F", help=UPSERTS)] = None
     snapshot: Annotated[Files, typer.Option(metavar="TABLE=F", help=SNAPSHOT)] = None
+    allow_empty: AllowEmpty = False
 
 
 # --- What the texts mean ----------------------------------------------------------------------------------
@@ -459,17 +465,16 @@ def _stem(path: str) -> str:
     return os.path.splitext(stem if ending.lower() in PACKINGS else name)[0]
 
 
-def batches_of(
-    tables: Collection[str], parts: Mapping[str, Sequence[str] | None]
-) -> dict[str, dict[str, str]]:
+def batches_of(tables: Collection[str], parts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Of each table what its batch consists of, from `TABLE=F` of each part.
 
     >>> batches_of(["a", "a=b"], {"inserts": ["a=x.csv", "a=b=y.csv"], "deletes": ["a=z.csv"]})
     {'a': {'inserts': 'x.csv', 'deletes': 'z.csv'}, 'a=b': {'inserts': 'y.csv'}}
     """
-    batches: dict[str, dict[str, str]] = {}
+    batches: dict[str, dict[str, Any]] = {}
+    flags = {name: flag for name, flag in parts.items() if isinstance(flag, bool)}
     for part, texts in parts.items():
-        for text in texts or ():
+        for text in () if part in flags else texts or ():
             # A table's name may have an equals sign in it: the longest name that fits is meant.
             names = sorted((t for t in tables if text.startswith(f"{t}=")), key=len)
             table = names[-1] if names else text.partition("=")[0]
@@ -486,4 +491,4 @@ def batches_of(
         raise UsageError(
             "no batch is given: name at least one table with its --inserts, such as orders=new.csv."
         )
-    return batches
+    return {table: {**batch, **flags} for table, batch in batches.items()}

@@ -64,11 +64,12 @@ class Batch:
     after: Any = None  # ... and after it, as many
     upserts: Any = None  # rows by row key: new values, or new rows
     snapshot: Any = None  # the whole table as it is to be
+    allow_empty: bool = False  # that a snapshot has no rows
 
     @property
     def parts(self) -> list[str]:
         """The parts that there are."""
-        return [name for name in PARTS if getattr(self, name) is not None]
+        return [name for name in PARTS if name != ALLOW_EMPTY and getattr(self, name) is not None]
 
     def __post_init__(self) -> None:
         parts = self.parts
@@ -85,7 +86,7 @@ class Batch:
             raise UsageError("upserts are updates, too: give the rows of both as upserts.")
 
 
-PARTS = Batch.__slots__
+PARTS, ALLOW_EMPTY = Batch.__slots__, "allow_empty"
 
 
 def batches_of(batches: Mapping[str, Mapping[str, Any]]) -> dict[str, Batch]:
@@ -135,7 +136,7 @@ class Resolver:
 
     def _resolved(self, batch: Batch, number: int) -> Resolved:
         if batch.snapshot is not None:
-            return self._replaced(self._plan(batch.snapshot), number)
+            return self._replaced(self._plan(batch.snapshot), number, allow_empty=batch.allow_empty)
         schema, locator = self.relation.schema, list(self.relation.locator)
         gone: list[I64] = []
         new_rows: list[pa.Table] = []
@@ -253,14 +254,22 @@ class Resolver:
         ids = ids[ids >= 0]
         return Resolved(ids, segments, len(ids), int(same.sum()))
 
-    def _replaced(self, source: Source, number: int) -> Resolved:
+    def _replaced(self, source: Source, number: int, *, allow_empty: bool) -> Resolved:
         """The difference between a snapshot and the table: by whole rows, each as often as it is there.
 
-        The row key says which of the rows that go and come are one row before and after.
+        One without rows is more often an export that failed than a table without rows. The row key
+        says which of the rows that go and come are one row before and after.
         """
         relation, schema = self.relation, self.relation.schema
         check_columns(source, schema, self.target, list(schema.names), "the snapshot")
         queries = self._queries(source)
+        if not allow_empty and relation.n_rows and not any(q.n_rows for q in queries):
+            raise UsageError(
+                f"the snapshot ({source.description}) of table {self.target.table!r} (version "
+                f"{self.target.version}) has no rows, so it would delete all {relation.n_rows:,} rows of the "
+                f"table. {NOTHING_APPLIED} Next step: check how it was written; --allow-empty "
+                "(allow_empty=True) if the table is to be empty."
+            )
         come, gone = difference(relation, queries)
         segments = self._rewritten(queries, come, np.full(len(come), -1), schema.names, number)
         n_updated = 0

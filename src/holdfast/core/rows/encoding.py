@@ -402,9 +402,10 @@ def check_columns(source: Source, schema: Schema, target: Target, required: list
     there = set(source.names)
     missing = [c for c in required if c not in there]
     if missing:
+        verb = "lacks" if what == "the snapshot" else "lack"
         said = f" {'; '.join(source.notes)}." if source.notes else ""
         raise SchemaError(
-            f"{what} ({source.description}) of table {target.table!r} (version {target.version}) lack the "
-            f"column{'s' if len(missing) > 1 else ''} {listing(missing)}.{said} Expected: "
+            f"{what} ({source.description}) of table {target.table!r} (version {target.version}) {verb} "
+            f"the column{'s' if len(missing) > 1 else ''} {listing(missing)}.{said} Expected: "
             f"{listing(required)}. {NOTHING_APPLIED} Add what is missing, or track the table anew."
         )

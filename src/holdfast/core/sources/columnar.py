@@ -232,7 +232,7 @@ def _open_parquet(path: str, table: str) -> Any:
     except (pa.ArrowInvalid, OSError) as error:
         raise SourceError(
             f"{shorten_path(path)} for table {table!r} is not a Parquet file: {first_line(error)}. "
-            f"{NOTHING_APPLIED} Next step: check the file, or give its format."
+            f"{NOTHING_APPLIED} Next step: check the file, or give its --format."
         ) from None
 
 

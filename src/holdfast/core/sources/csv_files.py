@@ -20,6 +20,7 @@ import pyarrow.csv
 from holdfast.core.sources.column_names import names_of
 from holdfast.core.sources.columnar import check_columns, first_line
 from holdfast.core.sources.csv_comments import MARK, behind_lines, n_lines, preamble_size, without_comments
+from holdfast.core.sources.csv_delimiter import check_cut, delimiter_of
 from holdfast.core.sources.csv_walk import Region, Walk, first_record, in_quotes, walk_blocks, walk_to
 from holdfast.core.sources.encodings import (
     BOM,
@@ -30,7 +31,7 @@ from holdfast.core.sources.encodings import (
     wide_encoding,
     without_mark,
 )
-from holdfast.core.sources.packed import bare_name, packing_of, unpacked
+from holdfast.core.sources.packed import packing_of, unpacked
 from holdfast.core.sources.raw_files import blocks_of, opened_raw, raw_bytes, size_of
 from holdfast.core.sources.read_options import ReadOptions, Split
 from holdfast.errors import (
@@ -50,7 +51,6 @@ SAMPLE_BYTES = 4 << 20
 # Measured on 144 MB x 16 columns: 1 MB blocks 0.59 s, 4 MB 0.57 s, 32 MB 0.64 s.
 READ_BLOCK = 4 << 20
 MAX_BLOCK = 2**31 - 1  # Arrow counts the bytes of a block in 32 bits
-OTHER_DELIMITERS = ",;\t|"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +67,6 @@ class Text:
 
 def file_name(split: Split) -> str:
     return os.path.basename(split.path)
-
-
-def delimiter_of(path: str, options: ReadOptions) -> str:
-    if options.delimiter is not None:
-        return options.delimiter
-    return "\t" if bare_name(path).lower().endswith((".tsv", ".tab")) else ","
 
 
 def can_split(path: str, options: ReadOptions) -> bool:
@@ -114,8 +108,8 @@ def utf8_bytes(split: Split, options: ReadOptions, *, table: str) -> Any:
     if wide is not None:
         raise SourceError(
             f"{file_name(split)} for table {table!r} seems to be {wide.upper()} text, not "
-            f"{options.encoding}. {NOTHING_APPLIED} Next step: give its encoding ({wide}), or convert it: "
-            f"iconv -f {wide.upper()} -t UTF-8."
+            f"{options.encoding}. {NOTHING_APPLIED} Next step: give its encoding (--encoding {wide}), "
+            f"or convert it: iconv -f {wide.upper()} -t UTF-8."
         )
     return body.slice(bom_size(body))
 
@@ -126,7 +120,7 @@ def undecodable(split: Split, options: ReadOptions, table: str, raw: bytes, at: 
     return SourceError(
         f"line {line} of {file_name(split)} for table {table!r} has bytes that are not {options.encoding}: "
         f"{shorten(raw[at : at + 8])}. {NOTHING_APPLIED} Next step: give the file's encoding, "
-        f"for example {encodings}."
+        f"for example --encoding {encodings}."
     )
 
 
@@ -150,15 +144,7 @@ def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
             f"{NOTHING_APPLIED} Next step: check how the file was written."
         )
     fields = _fields(body.slice(begin, end - begin), delimiter, split, options, table)
-    if len(fields) == 1 and options.delimiter is None:
-        delimiters = [d for d in OTHER_DELIMITERS if d != delimiter and d in fields[0]]
-        if delimiters:
-            best = max(delimiters, key=fields[0].count)
-            raise SourceError(
-                f"{file_name(split)} for table {table!r} has a single column {shorten(fields[0])} when read "
-                f"with delimiter {delimiter!r}. {NOTHING_APPLIED} Next step: give the delimiter, probably "
-                f"{best!r} (or {delimiter!r}, if it is one column)."
-            )
+    check_cut(fields, delimiter, options, file_name(split), table=table)
     if not options.header:
         end = lead
     elif _has_one_more(body.slice(end), len(fields), delimiter, split, options, table):
@@ -346,8 +332,8 @@ def unclosed_quote(path: str, options: ReadOptions, table: str) -> SourceError:
         state = walk_to(body, delimiter, options.quote)
     return SourceError(
         f"{os.path.basename(path)} for table {table!r} has a quote that is never closed, in the record "
-        "that begins "
-        f"in line {int(state[3]) + 1}. {NOTHING_APPLIED} Next step: close the quote, or turn quoting off."
+        f"that begins in line {int(state[3]) + 1}. {NOTHING_APPLIED} Next step: close the quote, or turn "
+        "quoting off (--quote '')."
     )
 
 
@@ -474,7 +460,7 @@ def _explain(error: Exception, ragged: list[Any], text: Text, options: ReadOptio
         raise SourceError(
             f"line {line} of {where} for table {table!r} has {row.actual_columns} fields instead of "
             f"{row.expected_columns}: {shorten(row.text)}. {NOTHING_APPLIED} Next step: mend the line, "
-            "quote fields that contain the delimiter, or give another delimiter."
+            "quote fields that contain the delimiter, or give another --delimiter."
         ) from None
     raise SourceError(
         f"{where} for table {table!r} cannot be read as CSV: {first_line(error)}. {NOTHING_APPLIED} "

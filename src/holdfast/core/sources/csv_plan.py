@@ -10,7 +10,14 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from holdfast.core.sources import columnar, csv_files
+from holdfast.core.sources.csv_delimiter import (
+    USUAL,
+    UnclearDelimiterError,
+    delimiter_note,
+    delimiter_of,
+)
 from holdfast.core.sources.csv_walk import Walk
+from holdfast.core.sources.raw_files import size_of
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
 from holdfast.core.sources.respelling import (
     WORDS,
@@ -22,7 +29,7 @@ from holdfast.core.sources.respelling import (
 )
 from holdfast.core.sources.type_rule import TEXT, spelling_of
 from holdfast.core.words.schema import Type
-from holdfast.errors import NOTHING_APPLIED, SchemaError, listing, shorten
+from holdfast.errors import NOTHING_APPLIED, HoldfastError, SchemaError, listing, shorten
 
 SAMPLE_ROWS = 2_000
 # A column that is NULL all through the sample is looked at again at the start of this many other splits.
@@ -56,11 +63,15 @@ def plan_csv(
     notes: dict[str, None] = {}
     trailing: tuple[str, ...] = ()
     n_rows = max(SAMPLE_ROWS // min(len(files), 10), 1)
+    first, chosen = _first_header(files[0], options, table)
+    if chosen is not options:
+        notes[delimiter_note(chosen.delimiter or "")] = None
+        options = chosen
     for path, ends in zip(files, csv_files.cuts(files, options, split_bytes, walk, table=table), strict=True):
         file_splits = [
             Split("csv", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)
         ]
-        header = csv_files.header_of(file_splits[0], options, table=table)
+        header = first if path == files[0] else csv_files.header_of(file_splits[0], options, table=table)
         names, trailing = names or header.names, trailing or header.trailing
         notes |= dict.fromkeys(header.notes)
         same_columns(header.names, names, path, files[0], table)
@@ -86,6 +97,35 @@ def plan_csv(
     _settle(source, sample, batch=batch)
     source.notes = (*notes, *source.notes)
     return source
+
+
+def _first_header(path: str, options: ReadOptions, table: str) -> tuple[csv_files.Text, ReadOptions]:
+    """(a file's header, the options), with a delimiter where the header cannot be cut without: see
+    `csv_delimiter`."""
+    size = size_of(path)
+    whole = Split("csv", path, 0, size, size)
+    try:
+        return csv_files.header_of(whole, options, table=table), options
+    except UnclearDelimiterError as unclear:
+        others = [d for d in USUAL if d != delimiter_of(path, options)]
+        fits = [
+            o for d in others if _cuts_alike(whole, o := dataclasses.replace(options, delimiter=d), table)
+        ]
+        if len(fits) != 1:
+            raise unclear from None
+        return csv_files.header_of(whole, fits[0], table=table), fits[0]
+
+
+def _cuts_alike(whole: Split, options: ReadOptions, table: str) -> bool:
+    """Whether a delimiter cuts the first rows of a file into several fields, as many in each."""
+    head = next(csv_files.heads(whole, options))
+    try:
+        rows = csv_files.read_sample(
+            csv_files.open_text(head, options, table=table), options, SAMPLE_ROWS, table=table
+        )
+    except HoldfastError:
+        return False
+    return len(rows.column_names) > 1
 
 
 def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:

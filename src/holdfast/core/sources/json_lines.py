@@ -135,7 +135,7 @@ def _malformed(line: bytes, error: Exception, number: int, split: Split, table: 
     if isinstance(error, UnicodeDecodeError):
         raise SourceError(
             f"{where} has bytes that are not utf-8: {shorten(line[error.start : error.start + 8])}. "
-            f"{NOTHING_APPLIED} Next step: give the file's encoding, for example latin-1."
+            f"{NOTHING_APPLIED} Next step: give the file's encoding, for example --encoding latin-1."
         ) from None
     reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
     raise SourceError(

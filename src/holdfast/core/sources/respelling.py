@@ -205,7 +205,7 @@ UNTOLD: Mapping[str, str] = {
 
 
 def unlike_notes(types: Mapping[str, tuple[Type, Type]]) -> tuple[str, ...]:
-    """What is said of columns whose first values are of a type that not all have; `types` are (that, theirs)."""
+    """What is said of columns whose first values are of a type that others are not; of each both types."""
     by_type: dict[Type, list[str]] = {}
     for name, (first, settled) in types.items():
         if settled == TEXT != first:

@@ -272,7 +272,7 @@ def _is_delta(location: str, table: str) -> SourceError:
 def _no_data(location: str, table: str) -> SourceError:
     return SourceError(
         f"the folder {shorten_path(location)} for table {table!r} has no data files. {NOTHING_APPLIED} Next "
-        f"step: check the folder; files end in {', '.join(sorted(ENDINGS))}, or give the format."
+        f"step: check the folder; files end in {', '.join(sorted(ENDINGS))}, or give the --format."
     )
 
 
@@ -335,7 +335,7 @@ def _kind(path: str, options: ReadOptions, table: str) -> Kind:
     if kind is None:
         raise SourceError(
             f"the format of {shorten(os.path.basename(path))} for table {table!r} cannot be told from its "
-            f"ending. {NOTHING_APPLIED} Next step: give the format: csv, parquet, jsonl or arrow."
+            f"ending. {NOTHING_APPLIED} Next step: give the format: --format csv, parquet, jsonl or arrow."
         )
     return kind
 

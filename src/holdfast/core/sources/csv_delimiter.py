@@ -1,0 +1,56 @@
+"""The delimiter of a CSV file: by its ending, and where it cannot be that, by its first rows.
+
+A file is cut by a comma (`.tsv`: a tab), unless its first record is then a single field that has another
+usual delimiter in it. Such a file is cut by that one if it cuts all rows of the sample alike, and no other
+one does; a note says so, and the batches of the table are cut alike. Else it is an error, as it may be one
+column. So no file is read otherwise that could be read without this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.core.sources.packed import bare_name
+from holdfast.core.sources.read_options import ReadOptions
+from holdfast.errors import NOTHING_APPLIED, SourceError, shorten
+
+USUAL = ",;\t|"
+_NAMES = {"\t": "a tab"}
+
+
+class UnclearDelimiterError(SourceError):
+    """The first record is a single field that another delimiter would cut."""
+
+
+def delimiter_of(path: str, options: ReadOptions) -> str:
+    if options.delimiter is not None:
+        return options.delimiter
+    return "\t" if bare_name(path).lower().endswith((".tsv", ".tab")) else ","
+
+
+def others_in(field: str, delimiter: str) -> list[str]:
+    """The other usual delimiters in a field, that which is in it most often first."""
+    return sorted((d for d in USUAL if d != delimiter and d in field), key=field.count, reverse=True)
+
+
+def check_cut(fields: Sequence[str], delimiter: str, options: ReadOptions, where: str, *, table: str) -> None:
+    """Raise if a first record, cut by a delimiter that nobody has asked for, seems to have another one."""
+    if len(fields) > 1 or options.delimiter is not None or not (others := others_in(fields[0], delimiter)):
+        return
+    raise UnclearDelimiterError(
+        f"{where} for table {table!r} has a single column {shorten(fields[0])} when read with delimiter "
+        f"{delimiter!r}. {NOTHING_APPLIED} Next step: give the delimiter, probably --delimiter "
+        f"{_option(others[0])} (or {_option(delimiter)}, if it is one column)."
+    )
+
+
+def delimiter_note(delimiter: str) -> str:
+    """
+    >>> delimiter_note(";")
+    '; is the delimiter (--delimiter)'
+    """
+    return f"{_NAMES.get(delimiter, delimiter)} is the delimiter (--delimiter)"
+
+
+def _option(delimiter: str) -> str:
+    return "tab" if delimiter == "\t" else f"'{delimiter}'"
