@@ -8,9 +8,11 @@ import shlex
 import shutil
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks import glance
+from pyarrow import csv, parquet
 from typer.testing import CliRunner
 
 from holdfast.app.cli import app
@@ -19,11 +21,48 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "src" / "holdfast" / "app" / "examples"
 
 
-@pytest.mark.parametrize("page", ["docs/model.md", "docs/state-format.md"])
+DOCTESTS = ("docs/model.md", "docs/state-format.md")
+# Python of which each block goes on where the one before ended, in the folder of the examples.
+SCRIPTS = ("docs/api.md",)
+# Python that is not executed, and why.
+UNTRIED = {"docs/cluster.md": "it opens a workspace on S3"}
+
+
+def python_blocks(page: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", DOCTESTS)
 def test_python_examples(page: str) -> None:
+    assert all(block.startswith(">>> ") for block in python_blocks(page))
     failed, attempted = doctest.testfile(str(ROOT / page), module_relative=False)
     assert attempted > 0
     assert failed == 0
+
+
+@pytest.mark.parametrize("page", SCRIPTS)
+def test_python_scripts(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    orders = csv.read_csv("orders.csv")
+    parquet.write_table(orders, "orders.parquet")
+    given: dict[str, Any] = {
+        "new_rows": "1-inserts.csv",
+        "old_rows": orders.slice(0, 2),
+        "all_rows": orders.slice(1),
+        "more": "4-inserts.csv",
+        "who": "5-inserts.csv",
+    }
+    for block in python_blocks(page):
+        exec(compile(block, page, "exec"), given)
+    assert given["ws"].version > 5
+    given["ws"].close()
+
+
+def test_every_python_block_is_executed() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]
+    having = {str(page.relative_to(ROOT)) for page in pages if "```py" in page.read_text()}
+    assert having == {*DOCTESTS, *SCRIPTS, *UNTRIED}
 
 
 # Their examples go on where those of the page before ended.

@@ -21,7 +21,6 @@ from holdfast.core.words.change import DependencyChange, Pin
 from holdfast.core.words.column_rule import ColumnRule
 from holdfast.core.words.condition import Condition
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
-from holdfast.core.words.display import TableMap
 from holdfast.core.words.notation import parse_fd, parse_inclusion, parse_key
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule
@@ -147,10 +146,6 @@ class Readers:
 
     def __init__(self, writer: Writer) -> None:
         self.writer, self._tables = writer, writer.tables
-
-    def map(self) -> TableMap:
-        """The tables and how they refer to each other, as a picture."""
-        return TableMap(self)
 
     @cached_property
     def keys(self) -> KeyReader:

@@ -30,7 +30,7 @@ from holdfast.core.store.root import workspace_root
 from holdfast.core.store.tabular import Dependencies, Log, MutedList, PinList
 from holdfast.core.words.change import Change, Pin
 from holdfast.core.words.dependency import Dependency, Side
-from holdfast.core.words.display import Displayed, notebook_progress
+from holdfast.core.words.display import Displayed, TableMap, notebook_progress
 from holdfast.core.words.options import TrackOptions, check_share
 from holdfast.core.words.reliance import Muted, PinTerms, Severity, Wanted
 from holdfast.core.words.schema import Schema
@@ -195,6 +195,10 @@ class Workspace(ByKind, Displayed):
         """What is muted of a table, or of all, and why."""
         states = self._tables.chosen(table, self._tables.newest(at))
         return MutedList(m for state in states for m in muted_of(state))
+
+    def map(self) -> TableMap:
+        """The tables and how they refer to each other, as a picture."""
+        return TableMap(self)
 
     def log(self, table: str | None = None) -> Log:
         """What each version did and changed, oldest first; of a table, what others did to it as well."""

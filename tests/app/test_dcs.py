@@ -25,7 +25,7 @@ from holdfast.core.words.dependency import Fd, Ucc
 from holdfast.core.words.predicate import Dc, Operator, Predicate
 from holdfast.core.words.row_rule import RowRule
 from holdfast.core.words.schema import Column, Schema, Type
-from holdfast.denial.dc_ranking import Folded, RankedRule, Ranking
+from holdfast.denial.dc_ranking import DcRanking, Folded, RankedRule
 from holdfast.denial.dc_reading import DcExplanation, IndexReport
 
 TAX = """zip,state,salary,rate,net
@@ -376,13 +376,13 @@ def test_a_ranking_says_what_it_left_out() -> None:
     def ranked(name: str) -> RankedRule:
         return RankedRule(dc(f"t.{name} = s.{name}"), 0.5, 1.0, 0.5, None, None, 1, 0, ("why",))
 
-    def printed(ranking: Ranking) -> list[str]:
+    def printed(ranking: DcRanking) -> list[str]:
         file = io.StringIO()
         print_ranking(Paper(file), "t", ranking, version=1)
         return file.getvalue().splitlines()
 
     folded = Folded(row_rules=1200, keys=3, others=1)
-    assert printed(Ranking((ranked("a"),), 2, 9000, 1, folded, 7000, 795, True)) == [
+    assert printed(DcRanking((ranked("a"),), 2, 9000, 1, folded, 7000, 795, True)) == [
         "t: the first 1 of 2 rules among 9,000 denial constraints and 1 row rule, best first (version 1)",
         "  0.50  not(t.a = s.a)",
         "        no two rows have the same a",
@@ -391,7 +391,7 @@ def test_a_ranking_says_what_it_left_out() -> None:
         "  7,000 more look like accidents of the rows at hand",
         "  795 more were not looked at: they are too many",
     ]
-    assert printed(Ranking((), 0, 1, 0, Folded(), 1, 0, True)) == [
+    assert printed(DcRanking((), 0, 1, 0, Folded(), 1, 0, True)) == [
         "t: 0 rules among 1 denial constraint (version 1)",
         "  1 more looks like an accident of the rows at hand",
     ]

@@ -20,7 +20,7 @@ from holdfast.core.cover.history import Spell
 from holdfast.core.words.change import Change, DependencyChange, Pair, WitnessRow
 from holdfast.core.words.dependency import Fd, Ucc
 from holdfast.functional.fd_past import FdHistory
-from holdfast.functional.fd_ranking import RankedFd, Ranking
+from holdfast.functional.fd_ranking import FdRanking, RankedFd
 
 PLACES = "id,zip,city,state\n1,10,Ulm,BW\n2,10,Ulm,BW\n3,20,Bern,BE\n4,30,Bern,BE\n5,30,Bern,BE\n"
 HARMLESS = "id,zip,city,state\n6,20,Bern,BE\n"
@@ -627,7 +627,7 @@ def test_names_are_shown_and_never_interpreted(evil: str, terminal: bool) -> Non
         "broke", fd, "does not hold any more", (pair(**{evil: (evil, evil), "b": (1, 2)}),)
     )
     print_fds(paper, evil, [fd], version=1, n_rows=2, evidence="counted evidence", max_lhs=None)
-    print_ranking(paper, evil, Ranking((ranked,), 1, 1, 0, 1), version=1)
+    print_ranking(paper, evil, FdRanking((ranked,), 1, 1, 0, 1), version=1)
     print_fd_log(paper, evil, [history], version=1)
     print_change(paper, a_change(broke))
     text = file.getvalue()
@@ -670,7 +670,7 @@ def test_a_ranking_says_what_was_not_measured() -> None:
         RankedFd(Fd("t", ("a",), b), 0.5, ("why",), None, b == "b", 1, 1, 0.5, 1.0, 1, 0) for b in "bc"
     )
     file = io.StringIO()
-    print_ranking(Paper(file), "t", Ranking(fds, 900, 300, 256, 1), version=1)
+    print_ranking(Paper(file), "t", FdRanking(fds, 900, 300, 256, 1), version=1)
     assert file.getvalue().splitlines() == [
         "t: the first 2 of 900 functional dependencies, best first (version 1)",
         "  0.50  a -> b",

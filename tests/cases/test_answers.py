@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import re
+import sys
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import holdfast
-from holdfast import errors
+from holdfast import Condition, Terms, errors
 
 PEOPLE = pa.table({"name": ["Lee", "Payne", "Lee"], "phone": [345, 245, 234], "age": [20, 30, 30]})
 
@@ -22,13 +28,51 @@ def ws(tmp_path: Path) -> holdfast.Workspace:
     return ws
 
 
+# What readers hand to the rest of holdfast: how state is kept.
+INTERNAL = {
+    *("Readers", "KeyRef", "FdRef", "DcRef", "CountedEvidence", "GeneratorState", "PairCounts", "LakeState"),
+    *("CommitRow", "RowFacts", "Stability"),
+}
+
+
+def answers_of(cls: type) -> Iterator[tuple[str, Any]]:
+    """(name, class) of holdfast in the annotations of what the public methods of a class return."""
+    for base in cls.__mro__:
+        if not base.__module__.startswith("holdfast"):
+            continue
+        module = sys.modules[base.__module__]
+        imported = {
+            alias.name: node.module
+            for node in ast.walk(ast.parse(inspect.getsource(module)))
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("holdfast")
+            for alias in node.names
+        }
+        for name, method in vars(base).items():
+            function = method.fget if isinstance(method, property) else getattr(method, "__func__", method)
+            if name.startswith("_") or not inspect.isfunction(function):
+                continue
+            for answer in re.findall(r"[A-Z]\w+", str(function.__annotations__.get("return"))):
+                home = import_module(imported[answer]) if answer in imported else module
+                value = getattr(home, answer, None)
+                if getattr(value, "__module__", "").startswith("holdfast") or answer == "Life":
+                    yield answer, value
+
+
 def test_every_public_name_is_in_holdfast() -> None:
     public = {
         name
         for name, value in vars(errors).items()
         if inspect.isclass(value) and issubclass(value, Exception)
     }
-    assert public <= set(holdfast.__all__)
+    readers = dict(answers_of(holdfast.Workspace))
+    assert {"KeyReader", "LakeKeeper", "ViolatingRows", "Change"} <= set(readers)
+    public |= set(readers)
+    for name, reader in [*readers.items(), *answers_of(holdfast.LakeKeeper)]:
+        if name in ("LakeReader", "LakeKeeper") or name.endswith("Reader"):
+            public |= {answer for answer, _ in answers_of(reader)}
+    assert {"Life", "DcRanking", "FdExplanation", "LakeTable", "TableProfile"} <= public
+    public |= {type(value).__name__ for value in (Terms(), Condition("t", "a > 0", ("a",)))}  # of pins
+    assert public - INTERNAL <= set(holdfast.__all__)
     assert sorted(holdfast.__all__, key=str) == list(holdfast.__all__)
     for name in holdfast.__all__:
         assert getattr(holdfast, name) is not None

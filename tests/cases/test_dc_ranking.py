@@ -24,7 +24,7 @@ from holdfast.core.words.predicate import Dc, Group, PredicateSpace
 from holdfast.core.words.row_rule import RowRule
 from holdfast.denial import dc_chance, dc_ranking
 from holdfast.denial.circular_dcs import tautologies
-from holdfast.denial.dc_ranking import Folded, Ranking, RowFacts, rank
+from holdfast.denial.dc_ranking import DcRanking, Folded, RowFacts, rank
 from holdfast.denial.row_counts import SATISFYING
 from reference import dc_forms as reference
 from reference.dc_hitting_sets import Predicates
@@ -67,7 +67,7 @@ class Table:
         n_words = n_words_for(self.space.n_predicates)
         return np.array([mask_of(s, n_words) for s in sets], dtype=np.uint64).reshape(-1, n_words)
 
-    def ranked(self, top: int | None = None, *, counted: bool = True, **more: Any) -> Ranking:
+    def ranked(self, top: int | None = None, *, counted: bool = True, **more: Any) -> DcRanking:
         counts = self.counts if counted else None
         scores = dict.fromkeys(self.names, 0.9)
         given_ = {"rows": self.facts(), "key_scores": scores, **more}
@@ -109,11 +109,11 @@ def table_of(rows: Rows, across: bool) -> Table:
     return Table(names, rows, [("a", "b")] if across and len(names) > 1 else [])
 
 
-def sentences(ranking: Ranking) -> list[str]:
+def sentences(ranking: DcRanking) -> list[str]:
     return [r.sentence for r in ranking.rules]
 
 
-def adds_up(found: Ranking) -> bool:
+def adds_up(found: DcRanking) -> bool:
     n_told = found.n_rules + found.folded.total + found.n_accidents + found.n_open
     return found.n_dcs + found.n_row_rules == n_told
 
@@ -429,4 +429,4 @@ def test_at_most_one_row(n_rows: int) -> None:
     found = table.ranked()
     assert (found.rules, found.n_dcs, found.n_accidents) == ((), 1, 1)  # there is at most one row
     nothing = rank(table.cover[:0], table.space, "t", table.masks, table.counts)
-    assert nothing == Ranking((), 0, 0, 0, Folded(), 0, 0, True)
+    assert nothing == DcRanking((), 0, 0, 0, Folded(), 0, 0, True)

@@ -26,8 +26,8 @@ from holdfast.core.words.schema import Column, Schema
 from holdfast.functional import fd_ranking
 from holdfast.functional.fd_ranking import (
     Dependencies,
+    FdRanking,
     Measured,
-    Ranking,
     Stability,
     candidates,
     key_implied,
@@ -66,7 +66,7 @@ def cover_of(table: pa.Table, nulls: str = "equal") -> Cover:
     return sorted(found, key=lambda fd: (len(fd[0]), sorted(fd[0]), fd[1]))
 
 
-def ranking_of(root: Path, table: pa.Table, top: int | None = None, **given_: Any) -> Ranking:
+def ranking_of(root: Path, table: pa.Table, top: int | None = None, **given_: Any) -> FdRanking:
     masks, rhs = arrays(cover_of(table), table.num_columns)
     return rank_relation(related(root, table), "t", masks, rhs, top=top, **given_)
 

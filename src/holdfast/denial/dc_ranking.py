@@ -114,7 +114,7 @@ class Folded(Coded):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Ranking(Coded, Ranked):
+class DcRanking(Coded, Ranked):
     """The first rules of a table, best first.
 
     n_dcs + n_row_rules = n_rules + folded.total + n_accidents + n_open.
@@ -162,7 +162,7 @@ def rank(
     shuffled: Shuffled | None = None,
     history: History | None = None,
     top: int | None = None,
-) -> Ranking:
+) -> DcRanking:
     """The first `top` rules (all, if it is None), best first; equally good ones in the order given.
 
     IN masks uint64[k, n_words]: the DCs, of one predicate a group, tautologies among them; evidence uint64[m,
@@ -189,7 +189,7 @@ def rank(
     n_dcs, n_row_rules = int(np.count_nonzero(~dcs.tautology)), len(facts.rules)
     folded = Folded(**(about_pairs.folded + about_rows.folded))
     n_open = about_pairs.n_open + about_rows.n_open
-    return Ranking(
+    return DcRanking(
         rules=tuple(listed),
         n_rules=len(scores),
         n_dcs=n_dcs,

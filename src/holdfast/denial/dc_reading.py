@@ -24,7 +24,7 @@ from holdfast.errors import UsageError
 if TYPE_CHECKING:
     from holdfast.core.cover.stability import Stability
     from holdfast.core.cover.violating_rows import ViolatingRows
-    from holdfast.denial.dc_ranking import Ranking
+    from holdfast.denial.dc_ranking import DcRanking
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -101,7 +101,7 @@ class DcReader:
             n_dropped, listed = len(listed) - len(staying), masks[staying]
         return DcList(dcs_of(table, ref.space, listed), complete, n_dropped)
 
-    def rank(self, table: str, top: int | None = None) -> Ranking:
+    def rank(self, table: str, top: int | None = None) -> DcRanking:
         """The rules of a table that tell most, about pairs of rows and about each row.
 
         No accidents of the rows at hand, and nothing that follows from the others: how many these are is

@@ -123,7 +123,7 @@ class RankedFd:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Ranking(Coded, Ranked):
+class FdRanking(Coded, Ranked):
     """The first dependencies of a table, best first: measured ones, then others, then those of keys."""
 
     fds: tuple[RankedFd, ...]
@@ -328,7 +328,7 @@ def candidates(fds: Dependencies, measured: Measured, limit: int = MAX_MEASURED)
     return order[chosen[inverse]]
 
 
-def rank(fds: Dependencies, measured: Measured, top: int | None = None) -> Ranking:
+def rank(fds: Dependencies, measured: Measured, top: int | None = None) -> FdRanking:
     """The first `top` dependencies (all, if it is None), best first; equally good ones in the order given.
 
     Measured ones come by their score, then the others by its bound, then those that follow from a key. Cost:
@@ -348,7 +348,7 @@ def rank(fds: Dependencies, measured: Measured, top: int | None = None) -> Ranki
     )
     certain = (tier[order] == 0) & (points[order] >= highest)
     n_certain = len(order) if not unmeasured.any() else int(np.cumprod(certain).sum())
-    return Ranking(ranked, n, int(fds.implied.sum()), int(is_measured.sum()), n_certain)
+    return FdRanking(ranked, n, int(fds.implied.sum()), int(is_measured.sum()), n_certain)
 
 
 def rank_relation(
@@ -361,7 +361,7 @@ def rank_relation(
     implied: Bool | None = None,
     history: Stability | None = None,
     top: int | None = None,
-) -> Ranking:
+) -> FdRanking:
     """The ranking of the dependencies of a table, whose rows are looked at where it matters.
 
     The highest bounds are measured, ROUND left-hand sides a job, until the first `top` are certain, or

@@ -31,7 +31,7 @@ from holdfast.functional.refs import FdRef, fd_ref, key_ref, named_fds, read_app
 if TYPE_CHECKING:
     from holdfast.core.cover.violating_rows import ViolatingRows
     from holdfast.core.evidence.counted import CountedEvidence
-    from holdfast.functional.fd_ranking import Ranking
+    from holdfast.functional.fd_ranking import FdRanking
     from holdfast.functional.normal_forms.proposal import Decomposition, Form
     from holdfast.functional.repairs import Repairs
 
@@ -271,7 +271,7 @@ class FdReader:
             )
         return self._counted_evidence(ref, state)
 
-    def rank(self, table: str, top: int | None = None, *, max_error: float = 0.0) -> Ranking:
+    def rank(self, table: str, top: int | None = None, *, max_error: float = 0.0) -> FdRanking:
         """The minimal functional dependencies that hold, best first, each with the reasons for its place.
 
         With `max_error` those that hold within an error. Rows are looked at where it matters (a few jobs).

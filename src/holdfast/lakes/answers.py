@@ -74,7 +74,7 @@ class LakeInd(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class Matches:
+class LakeMatches:
     """Two columns side by side: the first texts that both have, that only the dependent one has, and that
     only the referenced one has. The columns need not be an inclusion of the lake."""
 

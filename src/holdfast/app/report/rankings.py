@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.functional import fd_ranking
 
 Item = TypeVar("Item")
-Ranking: TypeAlias = "fd_ranking.Ranking | dc_ranking.Ranking"
+Ranking: TypeAlias = "fd_ranking.FdRanking | dc_ranking.DcRanking"
 
 
 class _Item(NamedTuple):
@@ -34,7 +34,7 @@ def print_ranking(paper: Paper, table: str, ranking: Ranking, *, version: int, n
 
     `n_muted` of the first ones were muted, and are left out.
     """
-    from holdfast.functional.fd_ranking import Ranking as FdRanking  # with kernels, which were needed to rank
+    from holdfast.functional.fd_ranking import FdRanking  # with kernels, which were needed to rank
 
     if isinstance(ranking, FdRanking):
         n = entries()["fd"].counted(ranking.n_fds)
@@ -61,7 +61,7 @@ def without_muted(ranking: Ranking, muted: DependencySet, top: int) -> tuple[Ran
 
     Of functional dependencies, those that come first for certain still do.
     """
-    from holdfast.functional.fd_ranking import Ranking as FdRanking
+    from holdfast.functional.fd_ranking import FdRanking
 
     if isinstance(ranking, FdRanking):
         fds, n_muted = _loud(ranking.fds, [f.fd in muted for f in ranking.fds], top)
@@ -77,7 +77,7 @@ def _loud(items: Sequence[Item], muted: Sequence[bool], top: int) -> tuple[tuple
     return tuple(items[i] for i in loud), n_seen - len(loud)
 
 
-def _aside_of_fds(ranking: fd_ranking.Ranking) -> list[str]:
+def _aside_of_fds(ranking: fd_ranking.FdRanking) -> list[str]:
     n, n_last, lines = ranking.n_fds, ranking.n_key_implied, []
     if n_last:
         lines.append(f"{n_last:,} follow from keys and come last")
@@ -89,7 +89,7 @@ def _aside_of_fds(ranking: fd_ranking.Ranking) -> list[str]:
     return lines
 
 
-def _aside_of_rules(ranking: dc_ranking.Ranking) -> list[str]:
+def _aside_of_rules(ranking: dc_ranking.DcRanking) -> list[str]:
     folded, lines = ranking.folded, []
     parts = {
         "row rules": folded.row_rules,

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from holdfast.core.store.tabular import Listed
-from holdfast.lakes.answers import LakeInd, Matches
+from holdfast.lakes.answers import LakeInd, LakeMatches
 from holdfast.lakes.reader.catalogue import I32, U64, Bool, LakeCatalogue
 from holdfast.lakes.reader.pages import RowGroups, arrow, numbers
 
@@ -231,7 +231,7 @@ def _first(texts: pa.Array, where: Bool, n: int) -> list[str]:
     return first
 
 
-def side_by_side(catalogue: LakeCatalogue, dependent: int, referenced: int, limit: int) -> Matches:
+def side_by_side(catalogue: LakeCatalogue, dependent: int, referenced: int, limit: int) -> LakeMatches:
     """What two columns share and what only one of them has, the first `limit` texts of each."""
     dep_values, ref_values = catalogue.values(dependent), catalogue.values(referenced)
     shared, in_dependent = common(dep_values, ref_values), common(ref_values, dep_values)
@@ -239,7 +239,9 @@ def side_by_side(catalogue: LakeCatalogue, dependent: int, referenced: int, limi
     dep_texts, ref_texts = catalogue.texts(dependent), catalogue.texts(referenced)
 
     parts = ((dep_texts, shared), (dep_texts, ~shared), (ref_texts, ~in_dependent))
-    return Matches(lake_inds(catalogue, inds)[0], *(tuple(_first(of, where, limit)) for of, where in parts))
+    return LakeMatches(
+        lake_inds(catalogue, inds)[0], *(tuple(_first(of, where, limit)) for of, where in parts)
+    )
 
 
 def common(probe: tuple[U64, U64], against: tuple[U64, U64]) -> Bool:

@@ -20,10 +20,10 @@ from holdfast.lakes.answers import (
     LakeComponents,
     LakeGraph,
     LakeInd,
+    LakeMatches,
     LakeOverlap,
     LakeSummary,
     LakeTable,
-    Matches,
     SearchResult,
 )
 from holdfast.lakes.reader import joins as lake_joins
@@ -141,7 +141,7 @@ class LakeReader:
             for i, (name, n_values, n_rows, n_missing) in enumerate(zip(*counts, strict=True))
         )
 
-    def ind(self, dependent: int, referenced: int, limit: int = 100) -> Matches:
+    def ind(self, dependent: int, referenced: int, limit: int = 100) -> LakeMatches:
         """Two columns side by side: the values that both have, and those that only one has."""
         for column in (dependent, referenced):
             self.catalogue.check_column(column)
