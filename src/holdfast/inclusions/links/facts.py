@@ -209,7 +209,9 @@ def with_coverage(
     n_cells = sum(relations[side.table].n_rows * len(side.columns) for side in sides)
     counts = dict(zip(sides, _counted(payloads, len(sides), n_cells, relations), strict=True))
     return [
-        replace(ind, coverage=counts[ind.dependent] / max(1, counts[ind.referenced])) if is_wide else ind
+        replace(ind, coverage=(1 - ind.error) * counts[ind.dependent] / max(1, counts[ind.referenced]))
+        if is_wide
+        else ind
         for ind, is_wide in zip(inds, wide, strict=True)
     ]
 
