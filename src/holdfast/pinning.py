@@ -201,12 +201,14 @@ class _Draft:
     def _rule(self, text: str, state: TableState) -> PinnedRule | PinnedCheck:
         from holdfast.denial import written_rules
 
-        if is_row_rule(text) and ARROW in text:
+        arrow = is_row_rule(text) and ARROW in text
+        if arrow:
             text = _as_rule(text, state, self.base)
         elif is_condition(text) or (is_row_rule(text) and not OTHER_ROW.search(text)):
             node = read_condition(text, state.schema, table=state.table, version=self.base)
             return PinnedCheck(formula_of(node), 0, ())
-        return PinnedRule(written_rules.read_rule(text, state.schema, state.table, self.base), 0, ())
+        predicates = written_rules.read_rule(text, state.schema, state.table, self.base)
+        return PinnedRule(predicates, 0, (), arrow=arrow)
 
     def _ind(self, dependent: Side, referenced: Side, *, removing: bool) -> PinnedInd:
         """An inclusion; of several columns, one that is listed, or was when it was pinned."""
@@ -305,7 +307,10 @@ class _Draft:
             from holdfast.denial import written_rules
 
             found = written_rules.pinned(self.rows(table), [p.predicates for p in rules.values()])
-            verified |= {i: replace(f, terms=p.terms) for (i, p), f in zip(rules.items(), found, strict=True)}
+            verified |= {
+                i: replace(f, terms=p.terms, arrow=p.arrow)
+                for (i, p), f in zip(rules.items(), found, strict=True)
+            }
         if checks:
             from holdfast.denial.checks import verified as counted
 

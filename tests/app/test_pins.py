@@ -233,7 +233,7 @@ def test_what_cannot_be_pinned(shop: Shell, arguments: list[str], error: str) ->
 def test_from_links(shop: Shell) -> None:
     foretold = shop("pin", "--from-links", "--dry-run")
     assert foretold.out.splitlines() == [
-        "pinned orders[customer_id] in customers[customer_id]: holds",
+        "would pin orders[customer_id] in customers[customer_id]: holds",
         "  it looks like a foreign key, score 1.00",
         "would be: 1 pinned, 0 as before (nothing applied)",
     ]
@@ -252,25 +252,25 @@ def test_from_links(shop: Shell) -> None:
 
 def test_suggested(shop: Shell) -> None:
     assert shop("pin", "--suggested", "orders", "--dry-run").out.splitlines() == [
-        "pinned orders[order_id]: holds",
+        "would pin orders[order_id]: holds",
         "  it looks like the primary key",
-        "pinned orders: order_id is not null: holds",
+        "would pin orders: order_id is not null: holds",
         "  a column of a key, without a NULL now",
-        "pinned orders[customer_id] in customers[customer_id]: holds",
+        "would pin orders[customer_id] in customers[customer_id]: holds",
         "  it looks like a foreign key, score 1.00",
-        "pinned orders: zip in ('z0', 'z1', 'z2', 'z3', 'z4', 'z5', 'z6'): holds",
+        "would pin orders: zip in ('z0', 'z1', 'z2', 'z3', 'z4', 'z5', 'z6'): holds",
         "  7 values in 300 rows, each in at least 42",
-        "pinned orders: city in ('c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6'): holds",
+        "would pin orders: city in ('c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6'): holds",
         "  7 values in 300 rows, each in at least 42",
-        "pinned orders: quantity >= 1 and quantity <= 9: holds",
+        "would pin orders: quantity >= 1 and quantity <= 9: holds",
         "  9 values in 300 rows, each in at least 33",
-        "pinned orders: customer_id is not null: holds",
+        "would pin orders: customer_id is not null: holds",
         "  no row is NULL",
-        "pinned orders: zip is not null: holds",
+        "would pin orders: zip is not null: holds",
         "  no row is NULL",
-        "pinned orders: city is not null: holds",
+        "would pin orders: city is not null: holds",
         "  no row is NULL",
-        "pinned orders: quantity is not null: holds",
+        "would pin orders: quantity is not null: holds",
         "  no row is NULL",
         "would be: 10 pinned, 0 as before (nothing applied)",
     ]
@@ -289,6 +289,57 @@ def test_suggested(shop: Shell) -> None:
     assert log[-1] == "    orders: 9 pinned"
     changed = shop("pin", "--suggested", "--owner", "bob", "--json").json()
     assert {p["owner"] for p in changed["pinned"]} == {"bob"}
+
+
+def test_what_is_not_worth_a_suggestion(tmp_path: Path) -> None:
+    """One value for all rows; lists of values; what follows from a condition that is pinned."""
+    flags = ['"{a,b}"', "{a}", "{b}", "{}"]
+    rows = "".join(
+        f"{i},2006,{flags[i % 4]},2005-0{1 + i % 9}-01,2005-0{1 + i % 9}-02,{i % 3}\n" for i in range(1, 41)
+    )
+    shell = Shell(tmp_path)
+    films = shell.file("film.csv", "film_id,release_year,special,paid,updated,rating\n" + rows)
+    assert shell("track", "film", films, "--kinds", "ucc,profile").code == 0
+
+    def suggested() -> list[str]:
+        pins = shell("pin", "--suggested", "--dry-run", "--json").json()["pinned"]
+        return [pin["formula"] for pin in pins if "formula" in pin and " null" not in pin["formula"]]
+
+    bounds = ["paid >= '2000-01-01'", "updated >= '2000-01-01'"]
+    assert suggested() == ["rating >= 0 and rating <= 2", *bounds]
+    shell("pin", "film", "paid >= '2005-01-01'")
+    shell("pin", "film", "rating in (0, 1, 2)")
+    assert suggested() == bounds[1:]
+    shell("pin", "film", bounds[0])  # itself it may be, as before
+    assert [
+        pin["formula"] for pin in shell("pin", "--suggested", "--dry-run", "--json").json()["unchanged"]
+    ] == [bounds[0]]
+    told = " ".join(shell("pin", "--help").out.replace("│", " ").split())
+    assert "the accepted values, ranges and patterns" in told
+
+
+def test_what_was_pinned_reads_back_as_it_was_typed(shop: Shell) -> None:
+    rule = "not(t.zip = s.zip and t.quantity != s.quantity)"
+    for n, (typed, arguments) in enumerate(
+        [("zip -> city", []), (rule, ["--at-most", "100%"]), ("zip, customer_id -> city", [])]
+    ):
+        done = shop("pin", "orders", typed, *arguments).out
+        kept = (
+            "customer_id, zip -> city" if "," in typed and "->" in typed else typed
+        )  # as the table has them
+        assert done.startswith(f"pinned orders: {kept}")
+        assert f"pinned orders: {kept}" in shop("pins").out
+        assert f"pinned {kept}" in shop("show").out
+        assert shop("log").out.splitlines()[-1].endswith(f"pin orders: {kept}")
+        assert len(shop("pins", "--json").json()["pins"]) == n + 1
+    twice = shop.file("b.csv", "order_id,customer_id,zip,city,quantity\n301,1,z1,c2,1\n")
+    assert "  pinned zip -> city: WOULD NOT HOLD" in shop("check", "orders", "--inserts", twice).out
+    shop("apply", "orders", "--inserts", twice)
+    assert "  pinned orders: zip -> city: DOES NOT HOLD" in shop("pins").out
+    assert shop("pin", "orders", "zip -> city", "--owner", "ann").out.startswith(
+        "pinned orders: zip -> city (owner"
+    )
+    assert shop("pin", "orders", "zip -> city", "--remove").out.startswith("orders: zip -> city is no longer")
 
 
 # -- files -------------------------------------------------------------------------------------------------
@@ -343,8 +394,8 @@ def test_a_file_updates_and_prunes(shop: Shell) -> None:
     assert [len(done[part]) for part in ("pinned", "unchanged", "removed")] == [1, 4, 0]
     foretold = shop("pin", "--file", path, "--prune", "--dry-run").out
     assert foretold.splitlines() == [
-        "no longer pinned: customers [name]",
-        "no longer pinned: orders: not(t.zip = s.zip and t.city != s.city)",
+        "would no longer be pinned: customers [name]",
+        "would no longer be pinned: orders: zip -> city",
         "would be: 0 pinned, 5 as before, 2 no longer pinned (nothing applied)",
     ]
     assert shop("pin", "--file", path, "--prune").out.endswith("2 no longer pinned (version 5)\n")

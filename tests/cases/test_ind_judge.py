@@ -201,7 +201,7 @@ def check(ws: Workspace, tables: Mapping[str, pa.Table]) -> frozenset[str]:
     for pair, (values, rows, inside, outside) in expected.items():
         d = told[pair]
         assert (d.missing_values, d.missing_rows) == (values, rows), str(d)
-        assert (d.error, d.coverage) == (values / inside, inside / outside), str(d)
+        assert (d.error, d.coverage) == (values / inside, (inside - values) / outside), str(d)
     for max_error in (0.0, 0.02, 0.3):
         close = {
             (a, b) for (a, b), (missing, _, inside, _) in expected.items() if missing / inside <= max_error

@@ -28,6 +28,7 @@ from holdfast.core.words.condition import (
     formula_of,
     read_condition,
 )
+from holdfast.core.words.condition_strength import implies
 from holdfast.core.words.predicate import Operator
 from holdfast.core.words.row_rule import comparison
 from holdfast.core.words.schema import Column, Schema, Type
@@ -193,3 +194,50 @@ def test_what_cannot_be_read_is_pointed_at(text: str, problem: str) -> None:
 def test_unknown_columns() -> None:
     with pytest.raises(UnknownColumnError, match="'quantity'"):
         read_condition("quantity > 5", SCHEMA, table="t", version=1)
+
+
+BOUNDS = st.builds(
+    Compared,
+    st.sampled_from("iu"),
+    st.sampled_from([*OPERATORS]),
+    st.integers(0, 3).map(Decimal),
+)
+LISTS = st.builds(
+    lambda column, values: Among(column, tuple(map(Decimal, dict.fromkeys(values)))),
+    st.sampled_from("iu"),
+    st.lists(st.integers(0, 3), min_size=1, max_size=3),
+)
+SINGLE = BOUNDS | LISTS | st.sampled_from("iu").map(lambda column: Not(Absent(column)))
+SOME_CONDITIONS = SINGLE | st.lists(SINGLE, min_size=2, max_size=3).map(lambda parts: Every(tuple(parts)))
+
+
+@given(SOME_CONDITIONS, SOME_CONDITIONS)
+def test_what_is_implied_holds_wherever_the_other_does(strong: Node, weak: Node) -> None:
+    """No row violates what is implied without violating what implies it."""
+    assert implies(strong, strong)
+    if implies(strong, weak):
+        numbers = (None, -1, 0, 1, 2, 3, 4)
+        for row in ({"i": i, "u": u} for i in numbers for u in numbers):
+            assert truth(weak, row) is not False or truth(strong, row) is False
+
+
+@pytest.mark.parametrize(
+    ("strong", "weak", "answer"),
+    [
+        ("i >= 2", "i >= 1", True),
+        ("i > 1", "i >= 1", True),
+        ("i >= 1", "i > 1", False),
+        ("i > 1", "i > 1", True),
+        ("i <= 2", "i < 3", True),
+        ("i in (1, 2)", "i >= 1 and i <= 2", True),
+        ("i in (1, 2)", "i in (1, 2, 3)", True),
+        ("i in (1, 2, 3)", "i in (1, 2)", False),
+        ("i >= 2 and u = 1", "i > 0", True),
+        ("i >= 2", "u >= 1", False),
+        ("i >= 2", "i is not null", False),
+        ("day >= '2005-01-01'", "day >= '2000-01-01'", True),
+        ("i = 2", "i != 3", True),
+    ],
+)
+def test_what_follows_from_what(strong: str, weak: str, answer: bool) -> None:
+    assert implies(read_condition(strong, SCHEMA), read_condition(weak, SCHEMA)) is answer

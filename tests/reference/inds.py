@@ -165,7 +165,7 @@ def inclusion(database: Database, dependent: Column, referenced: Column) -> Incl
 
     >>> t = Table(("a", "b"), [(1, 1), (2, None), (2, 4)])
     >>> inclusion({"t": t}, ("t", "a"), ("t", "b"))
-    Inclusion(missing_values=1, missing_rows=2, error=0.5, coverage=1.0)
+    Inclusion(missing_values=1, missing_rows=2, error=0.5, coverage=0.5)
     """
     inside, outside = (frequencies(database[t], name) for t, name in (dependent, referenced))
     return _inclusion(inside, outside, database[dependent[0]].append_only)
@@ -177,7 +177,7 @@ def _inclusion(inside: Counter[Hashable], outside: Counter[Hashable], append_onl
         missing_values=len(missing),
         missing_rows=None if append_only else sum(missing.values()),
         error=len(missing) / len(inside) if inside else 0.0,
-        coverage=len(inside) / len(outside) if outside else 0.0,
+        coverage=len(inside & outside) / len(outside) if outside else 0.0,
     )
 
 

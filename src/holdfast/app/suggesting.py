@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import holdfast
 from holdfast.core.words.change import Pin
-from holdfast.core.words.condition import Condition, is_condition
+from holdfast.core.words.condition import Condition, is_condition, read_condition
+from holdfast.core.words.condition_strength import implies
 from holdfast.core.words.predicate import written_name
 from holdfast.core.words.reliance import PinTerms, Wanted
 
@@ -97,13 +98,20 @@ def _keys(ws: holdfast.Workspace, model: Model, table: ExportTable) -> Iterator[
 def _conditions(ws: holdfast.Workspace, model: Model, table: ExportTable) -> Iterator[Suggestion]:
     """What the profiles of columns suggest: that they have no NULL, few values, a range or a pattern.
 
-    What values a key or a reference may have, others say.
+    What values a key or a reference may have, others say; nor is suggested what follows from a condition that
+    is pinned.
     """
     linked = {c for f in model.foreign_keys if f.dependent.table == table.name for c in f.dependent.columns}
     linked |= set(table.primary_key or ())
     muted = ws.readers.muted_at(model.version or None)
+    relied = {
+        str(pin): read_condition(str(pin), table.schema) for pin in model.pins if pin.table == table.name
+    }
     for suggestion in ws.profiles.suggestions(table.name):
         if Condition(table.name, suggestion.text, (suggestion.column,)) in muted:
+            continue
+        node = read_condition(suggestion.text, table.schema)
+        if suggestion.text not in relied and any(implies(pinned, node) for pinned in relied.values()):
             continue
         if suggestion.column not in linked or suggestion.text.endswith(" is not null"):
             yield Suggestion(Wanted(table.name, rule=suggestion.text), suggestion.reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,12 +90,14 @@ class PinnedRule(Coded):
     n_violations: int
     pairs: tuple[tuple[int, int], ...]  # row ids
     terms: Terms = USUAL
+    arrow: bool = False  # it was written as a functional dependency
 
     def pin(self, table: str, n_rows: int) -> Pin:
         n, total = self.n_violations, ordered_pairs(n_rows)
         dc = Dc(table, self.predicates, n / max(1, total))
         holds = self.terms.allows(n, total)
-        return Pin(table, dc.columns, holds, rule=dc, n_violations=n, terms=self.terms, error=dc.error)
+        pin = Pin(table, dc.columns, holds, rule=dc, n_violations=n, terms=self.terms, error=dc.error)
+        return replace(pin, arrow=self.arrow)
 
 
 @dataclass(frozen=True, slots=True)

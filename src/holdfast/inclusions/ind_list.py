@@ -83,5 +83,5 @@ def _named(
             n / n_left if n_left else 0.0,
             n,
             None if uncounted[a] else r,
-            n_left / n_right if n_right else 0.0,
+            (n_left - n) / n_right if n_right else 0.0,
         )

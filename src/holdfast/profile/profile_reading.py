@@ -14,7 +14,7 @@ from holdfast.core.store.files import FileRef
 from holdfast.core.store.tabular import Listed
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.column_rule import ColumnRule
-from holdfast.core.words.condition import formula_of, is_condition, read_condition
+from holdfast.core.words.condition import Among, formula_of, is_condition, read_condition
 from holdfast.errors import HoldfastError, UnknownColumnError, UsageError, plural
 from holdfast.kind import Explanation
 from holdfast.profile.column_profile import TOP_VALUES, ColumnProfile
@@ -30,6 +30,18 @@ if TYPE_CHECKING:
 # A rule is suggested if so many rows speak for it, and if it means so much.
 ENOUGH_ROWS = 20
 ENOUGH_SCORE = 0.3
+
+
+def _is_worth_a_pin(rule: ColumnRule, state: TableState) -> bool:
+    """Not one value for all rows, which may be all that there is yet; nor texts that are lists of values:
+    those are combinations, and the next one is no error."""
+    if rule.aspect != "values":
+        return True
+    node = read_condition(rule.formula, state.schema)
+    if not isinstance(node, Among):
+        return True
+    are_lists = any(isinstance(value, str) and value[:1] in ("{", "[") for value in node.constants)
+    return len(node.constants) > 1 and not are_lists
 
 
 class TableProfile(Listed[ColumnProfile]):
@@ -162,7 +174,8 @@ class ProfileReader:
         rules = self.listed(state)
         if profile_ref(state) is None:
             rules = [rule for column in self.of(table) for rule in column.rules]
-        chosen = sorted((r for r in rules if r.score >= ENOUGH_SCORE), key=lambda r: -r.score)
+        worth = (r for r in rules if r.score >= ENOUGH_SCORE and _is_worth_a_pin(r, state))
+        chosen = sorted(worth, key=lambda r: -r.score)
         return Suggestions(Suggestion(table, r.columns[0], r.formula, r.reason, r.score) for r in chosen)
 
     def columns(self, state: TableState) -> tuple[ColumnProfile, ...]:

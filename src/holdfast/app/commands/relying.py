@@ -90,8 +90,8 @@ class ManyPins:
         bool,
         typer.Option(
             "--suggested",
-            help="Pin what is worth it: primary keys and references as 'holdfast export' declares them, and "
-            "that columns of keys have no NULL.",
+            help="Pin what is worth it: primary keys and references as 'holdfast export' declares them, that "
+            "columns have no NULL, and the accepted values, ranges and patterns of 'holdfast profile'.",
         ),
     ] = False
     file: Annotated[

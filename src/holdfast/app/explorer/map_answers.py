@@ -138,17 +138,8 @@ def reference_dict(drawn: DrawnReference, ind: Ind, pinned: bool) -> dict[str, A
         "missing_values": ind.missing_values,
         "missing_rows": ind.missing_rows,
         "coverage": 1 - ind.error if drawn.foreign_key.proved else None,  # of the child's values
-        "used": used_of(ind) if drawn.foreign_key.proved else None,
+        "used": ind.coverage if drawn.foreign_key.proved else None,  # of the parent's values
     }
-
-
-def used_of(ind: Ind) -> float | None:
-    """The share of the parent's values that the child has; None where it is not counted.
-
-    >>> used_of(Ind(Side("o", ("c",)), Side("c", ("id",)), error=0.5, missing_values=2, coverage=1.0))
-    0.5
-    """
-    return None if ind.coverage is None else ind.coverage * (1 - ind.error)
 
 
 def _sides(ind: Ind) -> tuple[Side, Side]:

@@ -52,11 +52,11 @@ def print_pin_change(
 ) -> None:
     """What a change of many pins did, or would do; `reasons` say by table and name why one was suggested."""
     for pin in change.pinned:
-        print_pin(paper, pin, with_table=True, indent=0)
+        print_pin(paper, pin, with_table=True, indent=0, done="would pin" if dry_run else "pinned")
         if reason := (reasons or {}).get((pin.table, str(pin))):
             paper.line((reason, "dim"), indent=2)
     for pin in change.removed:
-        paper.line(f"no longer pinned: {_named(pin)}")
+        paper.line(f"{'would no longer be' if dry_run else 'no longer'} pinned: {_named(pin)}")
     for pin in change.left_out:
         paper.line(("left out, as it does not hold: ", "yellow"), _named(pin))
     print_unmuted(paper, change.unmuted)
@@ -86,10 +86,16 @@ def print_all_pins(paper: Paper, pins: Sequence[Pin], *, version: int, everythin
 
 
 def print_pin(
-    paper: Paper, pin: Pin, *, would: bool = False, with_table: bool = False, indent: int = 2
+    paper: Paper,
+    pin: Pin,
+    *,
+    would: bool = False,
+    with_table: bool = False,
+    indent: int = 2,
+    done: str = "pinned",
 ) -> None:
     """A line for what is pinned; of what does not hold, or has a tolerance, also how much is against it."""
-    text = f"pinned {pin_text(pin, with_table=with_table)}{terms_text(pin)}: "
+    text = f"{done} {pin_text(pin, with_table=with_table)}{terms_text(pin)}: "
     paper.line(text, _state(pin, would=would), indent=indent)
     if not pin.holds:
         _print_reasons(paper, pin, indent=indent + 2, limit=PAIRS_IN_A_REPORT)

@@ -96,9 +96,9 @@ def meaning(dc: Dc) -> str:
 
 def pin_text(pin: Pin, *, with_table: bool = False) -> str:
     """What is pinned: a key as `[a, b]`, with its table if asked for; an inclusion as `t[a] in u[b]`; a rule
-    as its formula, with its table if asked for."""
+    as it was written, with its table if asked for."""
     if pin.rule is not None or pin.condition is not None:
-        text = safe(str(pin)) if pin.rule is None else rule_text(pin.rule)
+        text = safe(str(pin))
         return f"{name_text(pin.table)}: {text}" if with_table else text
     side = side_text(Side(pin.table, pin.columns))
     if pin.referenced is not None:
@@ -163,6 +163,8 @@ def share(value: float) -> str:
 
     >>> share(0.0), share(0.25), share(0.99996), share(0.0000123), share(12.345)
     ('0', '0.25', '0.99996', '1.23e-05', '12.3')
+    >>> share(0.9997817070508622), share(1.0), share(1 - 2**-53)
+    ('0.9998', '1', '0.9999999999999999')
     """
-    text = f"{value:.3g}"
-    return text if text != "1" or value == 1 else repr(value)
+    texts = (f"{value:.{digits}g}" for digits in range(3, 17))
+    return next((text for text in texts if text != "1" or value == 1), repr(value))

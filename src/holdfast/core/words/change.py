@@ -9,7 +9,8 @@ from typing import Any, Literal
 from holdfast.core.words.condition import Condition
 from holdfast.core.words.dependency import Dependency, Ind, Side, Ucc
 from holdfast.core.words.display import Displayed
-from holdfast.core.words.predicate import Dc
+from holdfast.core.words.notation import arrow_text
+from holdfast.core.words.predicate import Dc, as_fd
 from holdfast.core.words.ranks import COUNTED, Role
 from holdfast.core.words.reliance import SEVERITIES, USUAL, Severity, Terms
 from holdfast.errors import NOTHING_APPLIED, HoldfastError, listing, plural, shorten
@@ -118,6 +119,7 @@ class Pin:
     condition: Condition | None = None
     terms: Terms = USUAL
     error: float | None = None
+    arrow: bool = False  # a rule that was written as a functional dependency, and reads back as one
 
     @property
     def kind(self) -> str:
@@ -168,7 +170,8 @@ class Pin:
         if self.condition is not None:
             return self.condition.formula
         if self.rule is not None:
-            return self.rule.formula
+            fd = as_fd(self.rule) if self.arrow else None
+            return self.rule.formula if fd is None else arrow_text(*fd)
         columns = f"[{', '.join(self.columns)}]"
         return columns if self.referenced is None else f"{self.table}{columns} in {self.referenced}"
 

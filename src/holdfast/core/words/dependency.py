@@ -101,8 +101,8 @@ class Ind(Coded):
 
     Two INDs are equal if their sides are. `error` is the share of the dependent side's distinct values
     that are missing (0 when it holds), `missing_values` and `missing_rows` count them and the rows that
-    carry them (None where frequencies are not kept). `coverage` is the number of the dependent side's
-    distinct values divided by that of the referenced side's (None with several columns: it is not kept).
+    carry them (None where frequencies are not kept). `coverage` is the share of the referenced side's
+    distinct values that occur in the dependent one (None with several columns: it is not kept).
 
     >>> str(Ind(Side("orders", ("customer",)), Side("customers", ("id",))))
     'orders[customer] in customers[id]'

@@ -199,7 +199,9 @@ def with_coverage(
     )
     counts = counted_sides(sides, relations, as_text)
     return [
-        replace(ind, coverage=counts[ind.dependent] / max(1, counts[ind.referenced])) if is_wide else ind
+        replace(ind, coverage=(1 - ind.error) * counts[ind.dependent] / max(1, counts[ind.referenced]))
+        if is_wide
+        else ind
         for ind, is_wide in zip(inds, wide, strict=True)
     ]
 

@@ -171,9 +171,9 @@ def _candidate(
 ) -> Candidate:
     child, parent = written(ind.dependent), written(ind.referenced)
     children = [a for a, _ in pairs]
-    coverage = children[0].n_distinct / pairs[0][1].n_distinct if len(pairs) == 1 else ind.coverage
-    if coverage is not None:
-        coverage *= 1 - ind.error  # of the values that occur in the parent
+    coverage = ind.coverage  # counted by facts where they know it
+    if len(pairs) == 1:
+        coverage = children[0].n_distinct / pairs[0][1].n_distinct * (1 - ind.error)
     named = min(m.value for m in matches)
     reasons = [
         evidence.prior_reason(),
