@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from holdfast.core.cover.history import Life, Spell, Stretch
     from holdfast.core.cover.violating_rows import Removal, ViolatingRows
     from holdfast.core.store.change_log import LogEntry
-    from holdfast.core.store.tabular import Dependencies, Log
+    from holdfast.core.store.tabular import Dependencies, Log, MutedList, PinList
     from holdfast.core.words.change import Change, DependencyChange, GateError, Pin, TableChange, WitnessRow
     from holdfast.core.words.column_rule import ColumnRule
     from holdfast.core.words.condition import Condition
     from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
+    from holdfast.core.words.display import TableMap
     from holdfast.core.words.predicate import Dc, Predicate, PredicateSpace
     from holdfast.core.words.reliance import Muted, Terms, Wanted
     from holdfast.core.words.row_rule import RowRule
@@ -140,8 +141,10 @@ __all__ = [
     "Log",
     "LogEntry",
     "Muted",
+    "MutedList",
     "Pin",
     "PinChange",
+    "PinList",
     "Predicate",
     "PredicateSpace",
     "ProfileReader",
@@ -165,6 +168,7 @@ __all__ = [
     "Suggestions",
     "TableChange",
     "TableExistsError",
+    "TableMap",
     "TableProfile",
     "Terms",
     "Type",
@@ -185,10 +189,11 @@ _MODULES = {
     "core.cover.history": ("Life", "Spell", "Stretch"),
     "core.cover.violating_rows": ("Removal", "ViolatingRows"),
     "core.store.change_log": ("LogEntry",),
-    "core.store.tabular": ("Dependencies", "Log"),
+    "core.store.tabular": ("Dependencies", "Log", "MutedList", "PinList"),
     "core.words.change": ("Change", "DependencyChange", "GateError", "Pin", "TableChange", "WitnessRow"),
     "core.words.column_rule": ("ColumnRule",),
     "core.words.condition": ("Condition",),
+    "core.words.display": ("TableMap",),
     "core.words.dependency": ("Dependency", "Fd", "Ind", "Side", "Ucc"),
     "core.words.predicate": ("Dc", "Predicate", "PredicateSpace"),
     "core.words.reliance": ("Muted", "Terms", "Wanted"),

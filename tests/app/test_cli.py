@@ -487,7 +487,7 @@ def test_append_only_tables_take_no_deletes(shop: Shell) -> None:
     assert outcome.code == 2
     assert "append-only" in outcome.err
     shown = shop("show", "--kind", "ind", "--max-error", "0.4").out
-    assert "  events[who] in customers[id]  error 0.333, misses 1 value, coverage 0.75\n" in shown
+    assert "  events[who] in customers[id]  error 0.333, misses 1 value, coverage 0.5\n" in shown
 
 
 def test_apply_says_which_rows_break_inclusions(shop: Shell) -> None:

@@ -143,6 +143,10 @@ class FakeWorkspace:
     def n_rows(self, table: str, at: int | None = None) -> int:
         return 7
 
+    @property
+    def readers(self) -> FakeWorkspace:
+        return self
+
     def muted_at(self, at: int | None) -> DependencySet:
         return NONE
 

@@ -268,6 +268,7 @@ def test_a_lost_server_is_told_and_found_again(
         with answering(on_a_port_of_its_own(ws)) as server:
             page = browse(server, "#tab=overview")
             expect(page.locator("#live")).to_have_text("live")
+            expect(page.locator(".health-row")).to_have_count(1)
             port, token, place = server.port, server.token, server.place
         expect(page.locator("#live")).to_contain_text("The server does not answer.")
         expect(page.locator("#live")).to_contain_text("Trying again.")

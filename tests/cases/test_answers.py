@@ -82,7 +82,7 @@ def test_what_a_workspace_shows_is_its_api(ws: holdfast.Workspace) -> None:
     """Whoever adds a name here makes it public; what the rest of holdfast asks is asked of `readers`."""
     assert {name for name in dir(ws) if not name.startswith("_")} == {
         *("root", "version", "tables", "kinds", "schema", "n_rows", "log", "sizes", "since"),
-        *("dependencies", "explain", "violations", "repairs"),
+        *("dependencies", "explain", "violations", "repairs", "map"),
         *("keys", "fds", "inds", "dcs", "row_rules", "checks", "profiles", "lakes"),
         *("track", "track_all", "apply", "apply_all", "check", "check_all", "drop", "merge"),
         *("pins", "pin", "pin_rule", "pin_all", "unpin", "muted", "mute", "unmute"),

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.cover.history import Life, Past
-from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
@@ -30,6 +29,7 @@ from holdfast.inclusions.several import node_of, single_columns
 
 if TYPE_CHECKING:
     from holdfast.core.cover.violating_rows import ViolatingRows
+    from holdfast.core.rows.relation import Relation
     from holdfast.inclusions.links.scored import Linkage
 
 VALUES_SHOWN = 4

@@ -146,7 +146,7 @@ def pin(
     remove: Annotated[bool, typer.Option("--remove", help="Rely on it no longer.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Rely on something that `explain` understands, so that `check` guards it.
+    """Rely on something, in any form of `explain`: `check` guards it.
 
     Every batch then says whether it holds, within the tolerance, and `check` has exit code 1 if it would not
     (unless its severity is less than error). Of a rule it also says how many pairs of rows violate it.
