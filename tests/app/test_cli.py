@@ -996,6 +996,36 @@ def test_an_interrupt_is_one_word(shell: Shell) -> None:
     assert (run.returncode, run.stdout, run.stderr) == (130, "", "interrupted\n")
 
 
+TERMINATED = """
+import os, signal, sys, time
+import holdfast
+from holdfast.app import cli
+
+if sys.argv[2] == "handled":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
+
+def log(*_, **__):
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(600)
+
+holdfast.Workspace.log = log
+cli.main(["-w", sys.argv[1], "log"])
+"""
+
+
+@pytest.mark.parametrize(("handler", "code", "text"), [("usual", 143, "interrupted\n"), ("handled", 5, "")])
+def test_a_command_is_terminated_as_it_is_interrupted(
+    shell: Shell, handler: str, code: int, text: str
+) -> None:
+    """Unless somebody else handles it."""
+    run = subprocess.run(
+        [sys.executable, "-c", TERMINATED, str(shell.folder / "my.hold"), handler],
+        capture_output=True,
+        text=True,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (code, "", text)
+
+
 def test_interrupts_and_internal_errors(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +14,7 @@ import pytest
 from holdfast.core.engine.engine import Engine, echo
 from holdfast.core.engine.rounds import side_by_side
 from holdfast.errors import UsageError
+from pipeline import task_functions as tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,6 +66,38 @@ def test_an_exception_of_a_function_does_not_keep_others_waiting(spark: SparkSes
     with pytest.raises(ZeroDivisionError):
         side_by_side(engine, [failing, lambda e: seen.append(asking(1)(e))])
     assert seen == [[0]]
+
+
+def test_an_interrupt_cancels_their_jobs(spark: SparkSession, tmp_path: Path) -> None:
+    """Whose threads do not see it. No other job begins."""
+    engine = Engine(spark, mode="spark")
+    ended: list[Any] = []
+
+    def waiting(name: str) -> Any:
+        payload = {"marker": str(tmp_path / name)}
+
+        def function(engine: Engine) -> None:
+            ended.append(engine.run(tasks.wait_long, [payload], where="spark"))
+
+        return function
+
+    def interrupt() -> None:
+        while not (tmp_path / "a").exists():
+            time.sleep(0.02)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    # PySpark's own handler would cancel all jobs; through Spark Connect there is none.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            side_by_side(engine, [waiting("a"), waiting("b")])
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        thread.join()
+    assert ended == []
+    assert (engine.jobs, engine.groups) == (1, set())
 
 
 def test_without_spark_they_run_one_after_the_other() -> None:

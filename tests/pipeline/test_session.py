@@ -531,11 +531,15 @@ try:
 except EngineError as error:
     print(error)
 """)
-    environment = {**os.environ, "SPARK_REMOTE": "sc://127.0.0.1:1/;use_ssl=false", "JAVA_HOME": "/nowhere"}
+    environment = {
+        **os.environ,
+        "SPARK_REMOTE": "sc://127.0.0.1:1/;token=secret;use_ssl=false",
+        "JAVA_HOME": "/nowhere",
+    }
     done = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, env=environment, timeout=300
     )
-    assert done.stdout.startswith("cannot connect to Spark (sc://127.0.0.1:1/;use_ssl=false): ")
+    assert done.stdout.startswith("cannot connect to Spark (sc://127.0.0.1:1/;token=...;use_ssl=false): ")
 
 
 @pytest.mark.slow

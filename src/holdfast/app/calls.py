@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from holdfast.denial.constraints import DcRef
     from holdfast.functional.refs import FdRef
 
-BROKEN, BAD_INPUT, INTERNAL, INTERRUPTED, NO_READER = 1, 2, 70, 130, 141
+BROKEN, BAD_INPUT, INTERNAL, INTERRUPTED, NO_READER, TERMINATED = 1, 2, 70, 130, 141, 143
 DEFAULT_WORKSPACE = ".holdfast"
 JSON_FORMAT = 1
 """Of what `--json` prints; raised when a field goes or changes its meaning."""

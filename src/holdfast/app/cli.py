@@ -2,7 +2,7 @@
 
 - `--json` prints one document on standard output; whatever else there is to say goes to standard error.
 - Exit codes: 0 fine; 1 something that is guarded would not hold (`check`); 2 bad input or usage; 70 an error
-  in holdfast itself; 130 interrupted.
+  in holdfast itself; 130 interrupted; 143 the same by SIGTERM.
 - Commands that read import neither Spark nor Numba (a test watches), so they answer in well under 2 s.
 """
 
@@ -11,17 +11,20 @@ from __future__ import annotations
 import contextlib
 import gc
 import logging
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any
+from types import FrameType
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 import holdfast
-from holdfast.app.calls import INTERRUPTED, Globals, as_command, reported, use_cluster
+from holdfast.app.calls import INTERRUPTED, TERMINATED, Globals, as_command, reported, use_cluster
 from holdfast.app.options import EngineName
 from holdfast.errors import hides_interrupt
 
@@ -165,18 +168,35 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not (record.exc_info and hides_interrupt(record.exc_info[1]))
 
 
+_terminated = threading.Event()
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    """SIGTERM ends a command as Ctrl-C does, or a cluster would go on with its jobs."""
+    _terminated.set()
+    handler = signal.getsignal(signal.SIGINT)  # PySpark's cancels all jobs
+    if callable(handler):
+        handler(signal.SIGINT, frame)
+    raise KeyboardInterrupt
+
+
 def main(args: Sequence[str] | None = None) -> None:
     """The entry point of `holdfast`."""
     gc.set_threshold(MORE_OBJECTS)
     logging.getLogger().addFilter(_is_news)
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if in_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
         # Where the terminal cannot show a character its escape stands in, rather than a traceback.
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         app(args=args, prog_name="holdfast")
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+    except (KeyboardInterrupt, SystemExit) as ended:
+        if isinstance(ended, SystemExit) and ended.code != INTERRUPTED:
+            raise
+        sys.exit(TERMINATED if _terminated.is_set() else INTERRUPTED)
 
 
 if __name__ == "__main__":

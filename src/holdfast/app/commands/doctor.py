@@ -86,7 +86,7 @@ def _spark() -> Iterator[Finding]:
     from importlib import metadata
 
     from holdfast.core.engine.java import find_java
-    from holdfast.core.engine.launch import defaults
+    from holdfast.core.engine.launch import defaults, without_token
 
     try:
         java = find_java()
@@ -94,7 +94,7 @@ def _spark() -> Iterator[Finding]:
         yield Finding("java", False, f"{error} Small work needs none; work for Spark does.")
     else:
         yield Finding("java", True, f"{java.version} from {java.source} ({java.runtime})")
-    master = os.environ.get("SPARK_REMOTE") or os.environ.get("HOLDFAST_MASTER")
+    master = without_token(os.environ.get("SPARK_REMOTE", "")) or os.environ.get("HOLDFAST_MASTER")
     master = master or defaults().get("spark.master") or f"local[{_cores()}]"
     yield Finding("spark", True, f"PySpark {metadata.version('pyspark')} on {master}, once it is needed")
 

@@ -33,7 +33,7 @@ from holdfast.core.engine import session
 from holdfast.core.engine.calls import STAGED_BYTES, Call, Calls
 from holdfast.core.engine.cost import JOB_S, available_cores, sooner_on_spark
 from holdfast.core.engine.failures import describe, revive, spark_failure
-from holdfast.core.engine.job_progress import Poller, Progress, labelled
+from holdfast.core.engine.job_progress import Poller, Progress, cancel_group, labelled
 from holdfast.core.engine.worker import (
     Consume,
     Produce,
@@ -100,6 +100,8 @@ class Engine:
         self._on_start = on_start  # called before Spark is started, which takes seconds
         self.root = root  # the workspace
         self._is_seen = False  # whether executors are known to see it
+        self.groups: set[str] = set()
+        """Of the jobs that run now, by which they can be cancelled."""
 
     @property
     def spark(self) -> SparkSession:
@@ -321,6 +323,11 @@ class Engine:
         rows = sorted(table.to_pylist(), key=lambda row: (row["partition"], row["part"]))
         return [answered((row["refusal"], row["result"])) for row in rows]
 
+    def cancel(self) -> None:
+        """Cancel the jobs that run now, on whatever thread; there they fail."""
+        for group in list(self.groups):
+            cancel_group(self.spark, group)
+
     def close(self) -> None:
         """Let go of the session. One that we started lives on for the next engine, until the process
         ends or `session.stop_session()` is called: starting another costs seconds."""
@@ -341,7 +348,7 @@ class Engine:
             with _no_context_log(), labelled(spark, f"holdfast: {doing}") as group:
                 if progress is not None and not session.is_connect(spark):
                     poller = Poller(spark, group, n_tasks, progress)
-                with poller or contextlib.nullcontext():
+                with poller or contextlib.nullcontext(), self._running(group):
                     table = frame.toArrow()
         except Exception as error:
             if hides_interrupt(error):
@@ -352,6 +359,14 @@ class Engine:
         if progress is not None:
             progress(n_tasks, n_tasks)
         return table
+
+    @contextlib.contextmanager
+    def _running(self, group: str) -> Iterator[None]:
+        self.groups.add(group)
+        try:
+            yield
+        finally:
+            self.groups.discard(group)
 
 
 def answered(outcome: Outcome) -> bytes:

@@ -35,8 +35,7 @@ def labelled(spark: SparkSession, description: str) -> Iterator[str]:
         except Exception:
             raise
         except BaseException:
-            with contextlib.suppress(Exception):
-                spark.interruptTag(tag)
+            cancel_group(spark, tag)
             raise
         finally:
             spark.removeTag(tag)
@@ -52,13 +51,21 @@ def labelled(spark: SparkSession, description: str) -> Iterator[str]:
     except Exception:
         raise
     except BaseException:
-        with contextlib.suppress(Exception):
-            context.cancelJobGroup(group)
+        cancel_group(spark, group)
         raise
     finally:
         with contextlib.suppress(Exception):  # the JVM may be gone, and that is reported elsewhere
             for name, value in callers.items():
                 context.setLocalProperty(name, value)  # type: ignore[arg-type]
+
+
+def cancel_group(spark: SparkSession, group: str) -> None:
+    """Cancel the jobs of a group, as `labelled` calls it. What fails is left to who runs them."""
+    with contextlib.suppress(Exception):
+        if session.is_connect(spark):
+            spark.interruptTag(group)
+        else:
+            spark.sparkContext.cancelJobGroup(group)
 
 
 class Poller:

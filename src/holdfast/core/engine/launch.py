@@ -138,6 +138,15 @@ def is_local_master(master: str | None) -> bool:
     return master is None or master == "local" or master.startswith("local[")
 
 
+def without_token(address: str) -> str:
+    """The address of a Spark Connect server as messages may tell it.
+
+    >>> without_token("sc://host:15002/;token=secret;use_ssl=true")
+    'sc://host:15002/;token=...;use_ssl=true'
+    """
+    return re.sub(r"(;token=)[^;]*", r"\1...", address)
+
+
 def launch_variables(java: JavaHome, master: str | None, wished: Mapping[str, str]) -> dict[str, str | None]:
     """The environment variables of the launch; None removes one.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 from holdfast.core.engine.calls import Call
@@ -20,12 +20,15 @@ from holdfast.core.engine.engine import Engine, Outcome
 from holdfast.core.engine.job_progress import Progress
 
 Result = TypeVar("Result")
+# How often jobs are cancelled while functions that were interrupted have not ended.
+CANCEL_S = 0.2
 
 
 def side_by_side(engine: Engine, functions: Sequence[Callable[[Engine], Result]]) -> list[Result]:
     """What the functions return, in their order; each is given the engine to use.
 
-    If some raise, the exception of the first of them is raised when all have ended.
+    If some raise, the exception of the first of them is raised when all have ended. If the caller is
+    interrupted, which threads do not see, their jobs are cancelled, and they end with these.
     """
     if len(functions) < 2 or not engine.uses_spark:
         return [function(engine) for function in functions]
@@ -40,6 +43,13 @@ def side_by_side(engine: Engine, functions: Sequence[Callable[[Engine], Result]]
 
     with ThreadPoolExecutor(len(functions)) as threads:
         running = [threads.submit(run, function) for function in functions]
+        try:
+            wait(running)
+        except BaseException:
+            gathering.is_over = True
+            while wait(running, CANCEL_S).not_done:
+                engine.cancel()
+            raise
     return [future.result() for future in running]
 
 
@@ -50,6 +60,7 @@ class _Asking(Engine):
         super().__init__(engine.spark, engine.mode, root=engine.root)
         self._is_seen = True  # as was asked before
         self._gathering = gathering
+        self.groups = gathering.engine.groups
 
     def run_job(self, calls: list[Call], progress: Progress | None) -> list[Outcome]:
         return self._gathering.ask(calls, progress)
@@ -73,6 +84,7 @@ class _Gathering:
 
     def __init__(self, engine: Engine, n_running: int) -> None:
         self.engine, self._n_running = engine, n_running
+        self.is_over = False  # no job is to come any more
         self._waiting: list[_Request] = []
         self._changed = threading.Condition()
 
@@ -99,6 +111,8 @@ class _Gathering:
             return
         requests, self._waiting = self._waiting, []
         try:
+            if self.is_over:
+                raise KeyboardInterrupt
             calls = [call for request in requests for call in request.calls]
             progress = next((request.progress for request in requests if request.progress), None)
             outcomes = iter(self.engine.run_job(calls, progress))

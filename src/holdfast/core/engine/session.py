@@ -42,6 +42,7 @@ from holdfast.core.engine.launch import (
     quoted_tail,
     spark_settings,
     temporary_files_of,
+    without_token,
 )
 from holdfast.core.engine.private_folders import scratch
 from holdfast.errors import EngineError, UsageError, listing, shorten
@@ -259,7 +260,7 @@ def _join_session(app_name: str) -> SparkSession:
                 f"Spark Connect needs more packages here: {first_line(error)}. Install them: pip install "
                 "'holdfast[connect]'."
             ) from None
-        where = os.environ.get("SPARK_REMOTE", "the session set up by the environment")
+        where = without_token(os.environ.get("SPARK_REMOTE", "the session set up by the environment"))
         raise EngineError(
             f"cannot connect to Spark ({where}): {first_line(error)}. "
             "Is the server running? Unset SPARK_REMOTE to let holdfast start Spark here."
@@ -282,8 +283,9 @@ def _check_listening(address: str) -> None:
         except OSError as error:
             failures.append(error.strerror or str(error))
     raise EngineError(
-        f"cannot connect to Spark ({address}): {failures[0]}. Is it running? Without --master, --remote and "
-        "their variables (HOLDFAST_MASTER, SPARK_REMOTE) holdfast starts Spark on this machine."
+        f"cannot connect to Spark ({without_token(address)}): {failures[0]}. Is it running? Without "
+        "--master, --remote and their variables (HOLDFAST_MASTER, SPARK_REMOTE) holdfast starts Spark on "
+        "this machine."
     )
 
 
