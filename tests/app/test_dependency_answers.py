@@ -529,3 +529,32 @@ def test_how_many_were_against_a_pin_at_each_version(ws: holdfast.Workspace) -> 
     ws.apply("t", inserts=table([(2, 2, 2)]))
     ws.pin_rule("a -> b", table="t", at_most="90%")
     assert against("a -> b")["series"][-2:] == [[9, None, None], [11, 2, 2 / 30]]
+
+
+def test_where_rows_came_from(tmp_path: Path) -> None:
+    """Their batch and their place in it, after segments were merged, too."""
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("t", pa.table({"n": [0, 1, 2], "a": [7, 7, 7]}), kinds=("ucc",))
+        ws.apply("t", inserts=pa.table({"n": [3, 4], "a": [7, 7]}), batch_id="monday")
+        ws.apply("t", deletes=pa.table({"n": [1, 3], "a": [7, 7]}))
+        ws.apply("t", inserts=pa.table({"n": [5], "a": [7]}))
+        explorer = Explorer(ws)
+
+        def origins() -> dict[int, tuple[Any, ...]]:
+            page = explorer.answer("workspace/violations", {"table": "t", "ask": "[a]", "sort": "n"})
+            at = [c["name"] for c in page["columns"]].index("n")
+            return {
+                row[at]: (origin["version"], origin["batch_id"], origin["position"])
+                for row, origin in zip(page["rows"], page["origins"], strict=True)
+            }
+
+        wanted = {0: (1, None, 1), 2: (1, None, 3), 4: (2, "monday", 2), 5: (4, None, 1)}
+        assert origins() == wanted
+        ws.merge("t")
+        ws.apply("t", inserts=pa.table({"n": [8, 9], "a": [7, 7]}), batch_id="friday")
+        assert {n: o for n, o in origins().items() if n < 8} == wanted
+        assert {n: o[1:] for n, o in origins().items() if n >= 8} == {8: ("friday", 1), 9: ("friday", 2)}
+        # Another past begins with another table of that name.
+        ws.drop("t")
+        ws.track("t", pa.table({"n": [3, 1], "a": [7, 7]}), kinds=("ucc",))
+        assert origins() == {1: (ws.version, None, 2), 3: (ws.version, None, 1)}

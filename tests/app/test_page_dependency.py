@@ -66,6 +66,11 @@ def test_what_is_broken(browse: Callable[..., Any], server: ExplorerServer) -> N
     expect(turn.locator(".flag.brought")).to_have_text("row 1 of the batch")
     rows = page.locator(".violations tbody tr")
     expect(rows).to_have_count(50)
+    expect(rows.first.locator("td").nth(1)).to_have_text("batch dear, row 1")
+    expect(rows.nth(1).locator("td").nth(1)).to_have_text("version 1, row 2")
+    expect(rows.nth(1).locator("td").nth(1).locator("span")).to_have_attribute(
+        "title", "Row 0.1: inserted by version 1, as row 2 of what it inserted"
+    )
     expect(page.locator(".violations .facts")).to_contain_text(f"{ALL} of {ALL} rows violate it")
     expect(rows.first).to_have_class("remove")
     expect(rows.first.locator(".repair")).to_contain_text(f"2.5 {ALL - 1} of {ALL} rows have it")

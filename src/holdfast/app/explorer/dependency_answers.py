@@ -9,6 +9,7 @@ from holdfast.app.explorer.asking import asked
 from holdfast.app.explorer.error_series import ErrorSeries
 from holdfast.app.explorer.lives import life_told
 from holdfast.app.explorer.newest import Newest
+from holdfast.app.explorer.origins import Origins
 from holdfast.app.explorer.routes import Download, NotFoundError, Route, Text, Whole
 from holdfast.app.explorer.tracked_answers import dependency_dict, rank_dict
 from holdfast.app.explorer.violation_answers import Listings
@@ -33,7 +34,8 @@ NOUNS = {"check": "condition"}  # of what is not tracked, only written
 class DependencyAnswers:
     def __init__(self, newest: Newest) -> None:
         self._newest = newest
-        self._listings, self._series = Listings(newest), ErrorSeries()
+        self._origins, self._series = Origins(), ErrorSeries()
+        self._listings = Listings(newest, self._origins)
 
     def routes(self) -> Mapping[str, Route]:
         which = Text("table", needed=True), Text("ask", needed=True)
@@ -104,7 +106,7 @@ class DependencyAnswers:
         for side in arguments if reader is ws.inds else ():
             self._schema(side.table)
         dependency = dependency_asked(ws.readers, reader, arguments)
-        life = life_told(ws, reader, arguments, dependency)
+        life = life_told(ws, reader, arguments, dependency, self._origins)
         holds = life["stretches"][-1]["holds"] if life["stretches"] else None
         if reader is not ws.inds and holds is None and not hasattr(reader, "violations"):
             holds = reader.explain(*arguments).holds  # of a class from elsewhere

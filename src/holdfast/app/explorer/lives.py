@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import holdfast
+from holdfast.app.explorer.origins import Origins
 from holdfast.core.cover.history import Life, Stretch, merged
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow, change_dict
 from holdfast.core.words.asking import ask_of
+from holdfast.core.words.change import WitnessRow
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Ucc
 from holdfast.core.words.predicate import Dc, same_rule
 from holdfast.core.words.row_rule import RowRule
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import UsageError
 from holdfast.kind import dependency_from
 
 MOST_VERSIONS = 2_000
@@ -28,7 +30,11 @@ COUNTS = ("n_inserted", "n_deleted", "n_updated", "n_rows")
 
 
 def life_told(
-    ws: holdfast.Workspace, reader: Any, arguments: tuple[Any, ...], dependency: Dependency
+    ws: holdfast.Workspace,
+    reader: Any,
+    arguments: tuple[Any, ...],
+    dependency: Dependency,
+    origins: Origins,
 ) -> dict[str, Any]:
     """The stretches of a life, each with what began it; and the versions of the tables since it is known.
 
@@ -42,9 +48,8 @@ def life_told(
         if commit.table in tables and commit.version >= first:
             commits.setdefault(commit.version, []).append(commit)
     versions = [[version, _at(rows[0])] for version, rows in commits.items()]
-    told = [_stretch_told(ws, s, commits, dependency) for s in stretches[-MOST_TURNS:]]
     return {
-        "stretches": told,
+        "stretches": [_stretch_told(ws, s, commits, dependency, origins) for s in stretches[-MOST_TURNS:]],
         "n_stretches": len(stretches),
         "versions": versions[-MOST_VERSIONS:],
         "n_versions": len(versions),
@@ -73,7 +78,11 @@ def _life(ws: holdfast.Workspace, reader: Any, arguments: tuple[Any, ...]) -> tu
 
 
 def _stretch_told(
-    ws: holdfast.Workspace, stretch: Stretch, commits: dict[int, list[CommitRow]], dependency: Dependency
+    ws: holdfast.Workspace,
+    stretch: Stretch,
+    commits: dict[int, list[CommitRow]],
+    dependency: Dependency,
+    origins: Origins,
 ) -> dict[str, Any]:
     """A stretch with the commit that began it, and the changes: its own, or those of narrower ones."""
     begun = commits.get(stretch.first, [])
@@ -94,32 +103,24 @@ def _stretch_told(
         dependency.table, since=stretch.first - 1, until=stretch.first, kind=dependency.kind
     )
     turns = [(c, dependency_from(c.dependency)) for c in logged if c.change == TURNED[stretch.holds]]
-    own = [(c, d) for c, d in turns if _same(d, dependency)]
+    same = [(c, d) for c, d in turns if _same(d, dependency)]
     others = sorted((t for t in turns if _narrower(t[1], dependency)), key=lambda t: -len(t[1].columns))
-    before = _next_segment(ws, dependency.table, stretch.first - 1)
     fields["changes"] = [
-        _change_told(change, d, before, own=bool(own)) for change, d in own or others[:MOST_CHANGES]
+        {**_change_told(ws, change, d, origins), "own": bool(same)}
+        for change, d in same or others[:MOST_CHANGES]
     ]
     return fields
 
 
-def _change_told(change: ChangeRow, dependency: Dependency, before: int, *, own: bool) -> dict[str, Any]:
-    """A change of the log; its rows say whether the batch brought them."""
+def _change_told(
+    ws: holdfast.Workspace, change: ChangeRow, dependency: Dependency, origins: Origins
+) -> dict[str, Any]:
+    """A change of the log; its rows say where they came from, and whether the batch brought them."""
     fields = change_dict(change)
-    for group in fields["witnesses"]:
-        for row in group:
-            segment, _, position = row["row"].partition(".")
-            row["new"] = int(segment) >= before
-            row["position"] = int(position) + 1
-    return {**fields, "ask": ask_of(dependency), "text": dependency.name, "own": own}
-
-
-def _next_segment(ws: holdfast.Workspace, table: str, version: int) -> int:
-    """The number that the next segment of a table had after a version: rows of later ones are newer."""
-    try:
-        return ws.writer.tables.state(table, version).next_number
-    except HoldfastError:  # it was not tracked yet
-        return 0
+    for row in (row for group in fields["witnesses"] for row in group):
+        [origin] = origins.of(ws, dependency.table, [WitnessRow.from_dict(row).row_id])
+        row |= {"origin": origin, "new": origin["version"] == change.version, "position": origin["position"]}
+    return {**fields, "ask": ask_of(dependency), "text": dependency.name}
 
 
 def _same(one: Dependency, other: Dependency) -> bool:
@@ -138,8 +139,8 @@ def _narrower(one: Dependency, other: Dependency) -> bool:
         case Fd(), Fd():
             return one.rhs == other.rhs and {*one.lhs} < {*other.lhs}
         case Dc(), Dc():
-            mine = {*one.predicates}
-            return mine < {*other.predicates} or mine < {p.mirrored for p in other.predicates}
+            predicates = {*one.predicates}
+            return predicates < {*other.predicates} or predicates < {p.mirrored for p in other.predicates}
     return False
 
 

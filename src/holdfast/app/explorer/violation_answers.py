@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from holdfast.app.explorer.asking import asked
 from holdfast.app.explorer.newest import Newest
+from holdfast.app.explorer.origins import Origins
 from holdfast.app.explorer.routes import Download
 from holdfast.app.report.texts import dependency_text
 from holdfast.app.writing import csv_pieces
@@ -70,8 +71,8 @@ class Listing:
 class Listings:
     """Listings of the newest version, the last ones asked for."""
 
-    def __init__(self, newest: Newest) -> None:
-        self._newest = newest
+    def __init__(self, newest: Newest, origins: Origins) -> None:
+        self._newest, self._origins = newest, origins
         self._version = -1
         self._held: dict[tuple[str, str], Listing] = {}
 
@@ -121,6 +122,7 @@ class Listings:
             "columns": columns,
             "n_held": len(rows.row_ids),
             "offset": offset,
+            "origins": self._origins.of(self._newest.workspace, table, rows.row_ids[chosen].tolist()),
             "rows": [list(row.values()) for row in plain_rows(held.table.take(chosen))],
         }
 

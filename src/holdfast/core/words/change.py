@@ -451,7 +451,13 @@ def row_name(row_id: int) -> str:
     >>> row_name((1 << 32) + 7)
     '1.7'
     """
-    return f"{row_id >> 32}.{row_id & 0xFFFFFFFF}"
+    segment, place = place_of(row_id)
+    return f"{segment}.{place}"
+
+
+def place_of(row_id: int) -> tuple[int, int]:
+    """(number of the segment that a row was first written to, its place there)."""
+    return row_id >> 32, row_id & 0xFFFFFFFF
 
 
 def row_text(row: WitnessRow, first: Sequence[str], limit: int = 8) -> str:

@@ -3,6 +3,7 @@
 import { get, Latest } from "./api.js";
 import { count, el, failure, fill, hint, number, plural, text, value } from "./dom.js";
 import { waiting } from "./waiting.js";
+import { came } from "./witnesses.js";
 
 const PER_PAGE = 50;
 const HIDDEN = ["group_rows", "votes", "majority"]; // said with the others
@@ -88,10 +89,10 @@ export class Violations {
     const places = order(answer.columns);
     const at = Object.fromEntries(answer.columns.map((c, i) => [c.mark, i]).filter(([mark]) => mark !== null));
     const head = places.map((i) => this.#head(answer.columns[i]));
-    const lines = answer.rows.map((row) => el(
+    const lines = answer.rows.map((row, n) => el(
       "tr",
       { class: at.remove !== undefined && row[at.remove] ? "remove" : null },
-      ...places.map((i) => cell(answer.columns[i], row, i, at)),
+      ...places.map((i) => (answer.columns[i].mark === "row" ? el("td", { class: "aside" }, came(row[i], answer.origins[n])) : cell(answer.columns[i], row, i, at))),
     ));
     this.frame = el(
       "div",
@@ -170,7 +171,6 @@ function order(columns) {
 
 function cell({ mark, concerned }, row, i, at) {
   if (mark === "remove") return el("td", {}, row[i] ? el("span", { class: "flag cut", text: "remove" }) : null);
-  if (mark === "row") return el("td", { class: "aside", text: row[i] });
   if (mark === "group") {
     const n = row[at.group_rows];
     return el("td", { class: "aside", text: n === undefined ? number(row[i]) : `${number(row[i])} · ${plural(n, "row")}` });

@@ -26,9 +26,22 @@ function witnessed(rows, dependency) {
   return el("div", { class: "frame", tabindex: 0, role: "region", "aria-label": "Rows that show it" }, table);
 }
 
-function origin({ row, new: isNew, position }) {
-  if (isNew) return el("span", { class: "flag brought", text: `row ${number(position)} of the batch`, title: `Row ${row}: the batch brought it` });
-  return el("span", { class: "aside", text: `row ${row}`, title: isNew === undefined ? null : "It was there before" });
+function origin({ row, new: isNew, position, origin: from }) {
+  if (isNew) {
+    const place = position === null ? "new in the batch" : `row ${number(position)} of the batch`;
+    return el("span", { class: "flag brought", text: place, title: `Row ${row}: the batch brought it` });
+  }
+  return el("span", { class: "aside", title: isNew === undefined ? null : "It was there before" }, came(row, from));
+}
+
+/** Where a row came from: the batch, or else the version, and its place there; its id is in the title, or stands for
+what is not known. */
+export function came(row, from) {
+  if (!from || from.version === null) return el("span", { text: `row ${row}` });
+  const batch = from.batch_id === null ? [`version ${number(from.version)}`] : ["batch ", text(from.batch_id, "name", 30)];
+  const place = from.position === null ? "" : `, row ${number(from.position)}`;
+  const title = `Row ${row}: inserted by version ${number(from.version)}${from.position === null ? "" : `, as row ${number(from.position)} of what it inserted`}`;
+  return el("span", { title }, ...batch, place);
 }
 
 function columnsOf(d) {
