@@ -178,6 +178,19 @@ def test_everybody_can_see_it(
     assert page.locator(".tabs a[aria-current=page]").count() == 1
 
 
+def test_the_window_says_what_it_shows(browse: Callable[..., Any], servers: dict[str, Any]) -> None:
+    page = browse(servers["reading"], "#tab=lake")
+    expect(page).to_have_title(re.compile(r"^astronomy/planets\.csv \S holdfast explore$"))
+    page.locator("#tab-table").click()
+    expect(page).to_have_title(re.compile("^Tables "))
+    page.goto(f"{servers['reading'].page_address}#tab=dependency&name=orders&ask=product -> unit_price")
+    expect(page).to_have_title(re.compile("^product -> unit_price of orders "))
+    page.locator("#tab-overview").click()
+    expect(page).to_have_title(re.compile("^Overview "))
+    page.locator("#tab-lake").click()
+    expect(page).to_have_title(re.compile("^astronomy/planets"))
+
+
 @pytest.mark.parametrize("sheet", SHEETS)
 def test_a_lost_sheet_is_seen(browse: Callable[..., Any], servers: dict[str, Any], sheet: str) -> None:
     """The test of the test: without a sheet of styles something is wrong with a view that needs it."""
