@@ -227,10 +227,38 @@ def test_what_a_table_has_recognised_holds_for_its_batches(ws: holdfast.Workspac
     batch.write_text("id,when,price,ok,n\n4,2026-03-02,3.5,false,\n")  # as the type rule spells them
     ws.apply("t", inserts=batch)
     batch.write_text('id,when,price,ok,n\n5,02/03/2026,"3,5",FALSE,-\n')
+    assert ws.apply("t", inserts=batch).notes == (  # a word that the first file did not have
+        "t: - in columns of numbers, dates and booleans is NULL; --null says which texts are",
+    )
     with pytest.raises(
         ColumnTypeError, match=r"has '-' in row 1 .*read it as NULL with --null '' --null '-'"
     ):
-        ws.apply("t", inserts=batch)
+        ws.apply("t", inserts=batch, options={"null_values": ["", "NA"]})
+
+
+@pytest.mark.parametrize("split_bytes", [1 << 20, 9])
+def test_the_usual_words_hold_in_batches_unless_null_was_said(
+    ws: holdfast.Workspace, tmp_path: Path, split_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, batch = tmp_path / "t.csv", tmp_path / "b.csv"
+    path.write_text("id,n,s\n1,2,N/A\n")
+    ws.track("none", path)
+    ws.track("typed", pa.table({"id": [1], "n": [2], "s": ["N/A"]}))
+    ws.track("said", path, options={"null_values": [""]})
+    for name in ("WHOLE_BYTES", "MIN_SPLIT_BYTES", "INLINE_SPLIT_BYTES"):
+        monkeypatch.setattr(encoding, name, split_bytes)
+    batch.write_text("id,n,s\n2,N/A,N/A\n3,null,null\n")
+    for table in ("none", "typed"):
+        for call in (ws.check, ws.apply):
+            [note] = call(table, inserts=batch).notes
+            assert note.startswith(f"{table}: N/A, null in columns of numbers")
+        relation = ws.writer.tables.rows(ws.writer.tables.state(table))
+        columns = relation.fetch(relation.row_ids()).to_pydict()
+        assert (columns["n"], columns["s"]) == ([2, None, None], ["N/A", "N/A", "null"])
+        [told] = ws.apply(table, deletes=batch).tables
+        assert told.n_deleted == 2
+    with pytest.raises(ColumnTypeError, match=r"has 'N/A' in row 1"):
+        ws.apply("said", inserts=batch)
 
 
 def test_batches_of_tables_that_came_otherwise_need_the_options(

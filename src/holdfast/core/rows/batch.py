@@ -35,6 +35,7 @@ from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.rows.tasks import filled, rewrite_part
 from holdfast.core.sources import ReadOptions, Source
+from holdfast.core.sources.respelling import nulls_notes
 from holdfast.core.store.arrow_types import python_rows
 from holdfast.errors import (
     NOTHING_APPLIED,
@@ -128,11 +129,14 @@ class Resolver:
     options: ReadOptions
     staging: str
     query_target: Target  # where query rows go: staging
-    notes: dict[str, None] = field(default_factory=dict)  # of the sources that were planned
+    sources: list[Source] = field(default_factory=list)  # those that were planned
 
     def resolve(self, batch: Batch, number: int) -> Resolved:
         """The batch on the relation; new segments are numbered from `number` on."""
-        return replace(self._resolved(batch, number), notes=tuple(self.notes))
+        resolved = self._resolved(batch, number)
+        notes = dict.fromkeys(note for source in self.sources for note in source.notes)
+        words = {word for source in self.sources for word in source.words} - {*self.options.typed_nulls}
+        return replace(resolved, notes=(*notes, *nulls_notes(words)))
 
     def _resolved(self, batch: Batch, number: int) -> Resolved:
         if batch.snapshot is not None:
@@ -187,7 +191,7 @@ class Resolver:
 
     def _plan(self, given: Any) -> Source:
         source = plan(given, self.options, self.target, self.staging)
-        self.notes.update(dict.fromkeys(source.notes))
+        self.sources.append(source)
         return source
 
     def _large(self, source: Source) -> bool:

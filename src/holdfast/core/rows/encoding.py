@@ -274,10 +274,9 @@ def encode_new(
         results = _encode(source, schema, target, locator, numbers, guessed=source.guessed, look=look)
         failed = [json.loads(result.meta["failed"]) for result in results]
         if not any(failed):
-            words = {word for r in results for word in json.loads(r.meta.get("words", "[]"))}
             pairs = zip(source.types, types, strict=True)
             source.notes += unlike_notes(dict(zip(source.names, pairs, strict=True)))
-            return encoded(schema, source.options.settled(schema, words), results)
+            return encoded(schema, source.options.settled(schema, _words(results)), results)
         for name, survived in (item for lists in failed for item in lists.items()):
             survivors.setdefault(name, []).append(survived)
         for name, lists in survivors.items():
@@ -287,6 +286,7 @@ def encode_new(
 def encode_batch(source: Source, schema: Schema, target: Target, locator: list[int], number: int) -> Encoded:
     """Encode rows that must fit an existing table; columns that the source lacks are NULL."""
     results = _encode(source, schema, target, locator, number, guessed=False, look=None)
+    source.words |= _words(results)
     return encoded(schema, source.options, results)
 
 
@@ -361,6 +361,11 @@ def _encode_frame(
     return bundles
 
 
+def _words(results: list[Bundle]) -> set[str]:
+    """The words that tasks have read as NULL."""
+    return {word for r in results for word in json.loads(r.meta.get("words", "[]"))}
+
+
 def encoded(schema: Schema, options: ReadOptions, results: list[Bundle]) -> Encoded:
     segments = [SegmentRef.from_dict(s) for r in results for s in json.loads(r.meta["segments"])]
     names = list(dict.fromkeys(name for r in results for name in r.names))
@@ -387,6 +392,7 @@ def read_rows(source: Source, schema: Schema, target: Target) -> pa.Table:
             options=source.options,
             table=target.table,
             version=target.version,
+            words=source.words,
         )
         for split in source.splits
     ]

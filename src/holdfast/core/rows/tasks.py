@@ -115,6 +115,7 @@ def encode_part(payload: Payload) -> bytes:
                 options=options,
                 table=payload["table"],
                 version=payload["version"],
+                words=words,
             )
         tables.append(table)
     if failed:

@@ -131,7 +131,7 @@ def _cuts_alike(whole: Split, options: ReadOptions, table: str) -> bool:
 def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:
     """Complete a plan by the forms, spellings and types of its columns, and what is to be said of them."""
     options, declared = source.options, source.options.declared
-    if not batch and options.null_values is None:
+    if options.null_values is None:
         options = dataclasses.replace(options, typed_nulls=WORDS)
     forms, spellings, types = dict(options.forms), {}, []
     untold: dict[str, list[str]] = {}

@@ -29,8 +29,8 @@ class ReadOptions(Coded):
 
     `format` "auto" goes by the file's ending. `delimiter` None is a tab for `.tsv` and a comma
     otherwise. A doubled quote stands for one; an empty `quote` turns quoting off. A field is NULL if it
-    equals one of `null_values` and is not quoted; without them the empty one is, and when a table is tracked
-    the usual words are in columns that are no texts. `names` are those of all columns. Lines that begin with
+    equals one of `null_values` and is not quoted; without them the empty one is, and the usual words are in
+    columns that are no texts. `names` are those of all columns. Lines that begin with
     `comment` are none; without it those before the header that begin with `#`. `dates` says what comes first
     in dates that are not ISO's: ymd (there are none), dmy or mdy; `decimal` the decimal point: `.` or `,`.
     Without them they are recognised (`respelling`). `types` maps columns to type texts that the user has
@@ -66,14 +66,14 @@ class ReadOptions(Coded):
         return ("",) if self.null_values is None else self.null_values
 
     def settled(self, schema: Schema, words: Collection[str]) -> ReadOptions:
-        """What a table remembers for its batches: nothing more is recognised in them.
+        """What a table remembers for its batches: nothing more is recognised in them but the usual words for
+        NULL, where `null_values` did not say which there are.
 
         `words` are those that were NULL. Names that stand for those of a header are not for other files.
         """
         typed = {c.name for c in schema.columns if c.type.family != "text"}
         return replace(
             self,
-            null_values=self.nulls,
             typed_nulls=tuple(word for word in self.typed_nulls if word in words),
             forms={name: form for name, form in self.forms.items() if name in typed},
             names=() if self.header else self.names,
@@ -170,7 +170,8 @@ class Source:
     `types` are facts for Parquet, Arrow and declared columns and guesses for the rest of a CSV or JSON
     lines file. `options` are those to read the splits with.
     A small in-memory table has no splits: it is `local_table`. Nor has a Spark DataFrame: it is `frame`, and
-    its size is not known. `notes` say what was understood of the source in a way that it does not say itself.
+    its size is not known. `notes` say what was understood of the source in a way that it does not say itself;
+    `words` are those that were read as NULL so far.
     """
 
     description: str
@@ -182,6 +183,7 @@ class Source:
     local_table: pa.Table | None = None
     frame: Any = None
     notes: tuple[str, ...] = ()
+    words: set[str] = field(default_factory=set)
 
     @property
     def guessed(self) -> bool:

@@ -18,7 +18,7 @@ A column whose values turn out to be texts is read to the letter, whatever its f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -181,12 +181,14 @@ def notes_of(schema: Schema, options: ReadOptions) -> tuple[str, ...]:
         names = [name for name, of in options.forms.items() if of == form and name in typed]
         if names:
             notes.append(f"{listing(names)}: {what}; {cure.format(shorten(names[0])[1:-1])}")
-    if options.typed_nulls:
-        words = ", ".join(options.typed_nulls)
-        notes.append(
-            f"{words} in columns of numbers, dates and booleans is NULL; --null says which texts are"
-        )
-    return tuple(notes)
+    return (*notes, *nulls_notes(options.typed_nulls))
+
+
+def nulls_notes(words: Collection[str]) -> tuple[str, ...]:
+    """What is said of words that are NULL in columns that are no texts; nothing if there are none."""
+    shown = ", ".join(word for word in WORDS if word in words)
+    says = f"{shown} in columns of numbers, dates and booleans is NULL; --null says which texts are"
+    return (says,) if shown else ()
 
 
 _TOLD: Mapping[str, tuple[str, str]] = {

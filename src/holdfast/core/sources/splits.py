@@ -25,16 +25,17 @@ def read_split(
     options: ReadOptions,
     table: str,
     version: int | None = None,
+    words: set[str] | None = None,
 ) -> pa.Table:
     """The rows of a split: exactly `names`, in order, of `arrow_type(types)`.
 
     Every value is held to its column's type without loss; the first that does not fit is a
     ColumnTypeError, and columns too many or too few are a SchemaError. `version` is that of the table a
-    batch goes to, for messages.
+    batch goes to, for messages. `words` gets those that were NULL in columns that are no texts.
     """
     if split.partition:
         bare, inner = _without_partition(split, names, types)
-        rows = read_split(bare, *inner, options=options, table=table, version=version)
+        rows = read_split(bare, *inner, options=options, table=table, version=version, words=words)
         return _with_partition(rows, split, names, types, table, version)
     if split.kind == "csv":
         text = csv_files.open_text(split, options, table=table)
@@ -43,7 +44,9 @@ def read_split(
         columns = []
         for name, t in zip(names, types, strict=True):
             form = options.forms.get(name)
-            values, _ = read_column(texts.column(name), t, None, form, options.typed_nulls)
+            values, seen = read_column(texts.column(name), t, None, form, options.typed_nulls)
+            if words is not None:
+                words.update(seen)
             if values is None:
                 raise _unfit(texts.column(name), name, t, split, options, table, version)
             columns.append(values)
