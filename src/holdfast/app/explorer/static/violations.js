@@ -5,7 +5,7 @@ import { count, el, failure, fill, hint, number, plural, text, value } from "./d
 import { waiting } from "./waiting.js";
 
 const PER_PAGE = 50;
-const HIDDEN = ["group_rows", "votes", "majority"]; // said with the others
+const HIDDEN = ["group_rows", "votes", "majority", "deviates"]; // said with the others
 const HEADS = { row: "row", group: "group", remove: "remove", suggested: "suggested", pairs: "pairs" };
 
 export class Violations {
