@@ -90,6 +90,52 @@ def test_rows_go_to_a_file(shell: Shell, end: str) -> None:
     assert holds.out == f"{file}: 0 rows (version 1)\n"
 
 
+ALL = set(range(30))
+
+
+@pytest.mark.parametrize(
+    ("question", "violating", "removed"),
+    [
+        (["zip,city"], ALL - {4}, ALL - {0, 1, 2, 4}),
+        (["city", "--in", "cities.name"], {4}, {4}),
+        (["net > 4"], {0, 1, 2, 3, 4}, {0, 1, 2, 3, 4}),
+        (["zip -> city"], {*range(1, 30, 3)}, {4}),
+        (["[] -> gross"], ALL, {9}),
+        (["not(t.net < s.net and t.gross > s.gross)"], {*range(10)}, {9}),
+        (["net <= gross"], {9, *range(21, 30)}, {9, *range(21, 30)}),
+    ],
+    ids=["key", "inclusion", "condition", "fd", "constant", "dc", "row"],
+)
+def test_every_kind_goes_to_files(
+    shell: Shell, question: list[str], violating: set[int], removed: set[int]
+) -> None:
+    """Both files have the rows that hands count."""
+    files = {end: shell.folder / f"rows.{end}" for end in ("parquet", "csv")}
+    for file in files.values():
+        outcome = shell("violations", "people", *question, "--all", "-o", str(file))
+        n = len(violating)
+        assert outcome.out == f"{file}: {n} row{'' if n == 1 else 's'} (version 1)\n"
+    rows = pq.read_table(files["parquet"])
+    names = rows.column_names
+    assert names[-5:] == ["id", "zip", "city", "net", "gross"]
+    listed = rows.to_pylist()
+    assert sorted(r["id"] for r in listed) == sorted(violating)
+    assert {r["id"] for r in listed if r["_remove"]} == removed
+    as_texts = pa_csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+    )
+    texts = pa_csv.read_csv(files["csv"], convert_options=as_texts).to_pylist()
+    assert texts == [
+        {
+            name: "" if v is None else str(v).lower() if isinstance(v, bool) else str(v)
+            for name, v in r.items()
+        }
+        for r in listed
+    ]
+    totals = shell("violations", "people", *question, "--json").json()
+    assert (totals["n_violating"], totals["remove"]["at_most"]) == (len(violating), len(removed))
+
+
 def test_texts_that_are_odd_go_to_csv(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     pq.write_table(

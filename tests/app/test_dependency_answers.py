@@ -346,7 +346,7 @@ def test_pages_are_the_rows_that_violate_it(shop: holdfast.Workspace) -> None:
     assert page["complete"]
     assert page["n_held"] == expected.n_violating
     marks = [c["mark"] for c in page["columns"] if c["mark"]]
-    assert marks == ["row", "group", "group_rows", "votes", "remove", "majority", "suggested"]
+    assert marks == ["row", "group", "group_rows", "votes", "remove", "deviates", "majority", "suggested"]
     assert [c["name"] for c in page["columns"] if c["concerned"]] == ["zip", "city"]
 
 

@@ -90,9 +90,9 @@ SHOP = Model(
         ),
         table(
             "customers",
-            {"id": "int", "boss": "int", "best order": "int", "Name": "text"},
+            {"id": "int", "boss": "int", "best order": "int", "Code": "text"},
             ("id",),
-            ("Name",),
+            ("Code",),
             primary=("id",),
             not_null="id",
         ),
@@ -154,7 +154,7 @@ def test_duckdb_takes_the_tables_and_enforces_their_keys() -> None:
     db = made(to_sql(SHOP, "duckdb"))
     assert declared(db) == [
         ("customers", "PRIMARY KEY", ("id",)),
-        ("customers", "UNIQUE", ("Name",)),
+        ("customers", "UNIQUE", ("Code",)),
         (LINES, "FOREIGN KEY", ("order",)),
         (LINES, "FOREIGN KEY", ("part", "supplier")),  # in the order of the key, or DuckDB refuses
         (LINES, "PRIMARY KEY", ("order", "no")),
@@ -292,10 +292,10 @@ def test_all_keys_only_if_asked_for() -> None:
 
 
 def test_few_rows_prove_no_key() -> None:
-    """Of eight people no two need share a first name."""
+    """Of eight people no two need share a first name; nor need they of two hundred."""
     columns = dict.fromkeys(("id", "code", "first", "last", "born"), "text")
     keys = [("id",), ("code",), ("first",), ("last", "born")]
-    for n_rows, unique in ((8, [("code",)]), (50, [("code",)]), (200, [("code",), ("first",)])):
+    for n_rows, unique in ((8, [("code",)]), (50, [("code",)]), (200, [("code",)])):
         people = table("people", columns, *keys, primary=("id",), not_null="id", n_rows=n_rows)
         model = Model(1, (people, table("c", {"code": "text"})), (link("c", "code", "people", "code"),))
         text = to_sql(model, "duckdb")
@@ -306,6 +306,20 @@ def test_few_rows_prove_no_key() -> None:
         every = to_sql(model, "duckdb", all_keys=True)
         assert len([c for t, kind, c in declared(made(every)) if kind == "UNIQUE"]) == 3
         assert "not declared here" not in every
+
+
+def test_columns_that_refer_to_others_have_their_names_from_there() -> None:
+    """That no two customers have the same card today is no rule; had the cards no table, it might be one."""
+    columns = {"customer_id": "int", "last_name": "text", "card_id": "int"}
+    keys = [("customer_id",), ("last_name",), ("card_id",)]
+    customers = table("customer", columns, *keys, primary=("customer_id",), not_null="customer_id")
+    card = table("card", {"card_id": "int"}, ("card_id",), primary=("card_id",))
+    model = Model(1, (customers, card), (link("customer", "card_id", "card", "card_id"),))
+    assert list(choose_keys(model)["customer"].unique) == []
+    assert list(choose_keys(Model(1, model.tables))["customer"].unique) == [("card_id",)]
+    # What has outlived batches may be a key whatever it is called.
+    lasting = dataclasses.replace(customers, stability={("last_name",): 1.0})
+    assert ("last_name",) in choose_keys(Model(1, (lasting, card)))["customer"].unique
 
 
 def test_declared_are_the_keys_that_are_worth_it() -> None:
@@ -379,7 +393,9 @@ def test_constraint_names_are_short_unique_and_stable() -> None:
     fks = (link("T", "a", "t_a", "b"), link("T", "a", "t_a", ("日本",)), link("T", "b", "t_a", "b"))
 
     def names(model: Model) -> dict[str, str]:
-        found = re.findall(r'CONSTRAINT ("[^"]+") (.*?),?(?:  -- .*)?;?$', to_sql(model), re.MULTILINE)
+        found = re.findall(
+            r'CONSTRAINT ("[^"]+") (.*?),?(?:  -- .*)?;?$', to_sql(model, all_keys=True), re.MULTILINE
+        )
         assert len({name.lower() for name, _ in found}) == len(found)
         assert all(re.fullmatch(r'"[a-z0-9_]{1,48}"', name) for name, _ in found)
         assert not {name.strip('"') for name, _ in found} & {t.name for t in model.tables}
@@ -546,7 +562,7 @@ models:
         data_tests:
           - unique
           - not_null
-      - name: Name
+      - name: Code
         quote: true
         data_tests:
           - unique
@@ -692,7 +708,7 @@ def test_mermaid() -> None:
         int id PK
         int boss FK
         int best_order FK "best order"
-        text Name UK
+        text Code UK
     }
 """
         in text

@@ -104,7 +104,8 @@ def test_functional_dependencies(
         }
         assert answered == wanted
         for _, record in t.listed(answer):
-            assert record["_suggested"] == (record["_majority"] if record["_remove"] else None)
+            assert record["_deviates"] == (record["_remove"] and record["_votes"] > 0)
+            assert record["_suggested"] == (record["_majority"] if record["_deviates"] else None)
         numbers = [record["_group"] for _, record in t.listed(answer)]
         assert numbers == sorted(numbers)
         assert answer.n_groups == len(set(numbers))
@@ -362,6 +363,20 @@ def test_duckdb_agrees_on_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             db.register("remaining", live.filter(~pc.field("n").isin(removed)))
             broken = f"SELECT count(*) FROM remaining t, remaining s WHERE {on}"
             assert db.execute(broken).fetchall() == [(0,)]
+
+
+def test_a_suggestion_that_is_null(tmp_path: Path) -> None:
+    """Most of a group have no value: the row that has one deviates. Of a tie none does."""
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("t", pa.table({"k": [1, 1, 1, 2, 2, 3], "v": [None, None, "x", "y", None, "z"]}))
+        rows = ws.violations("t", "k -> v").to_arrow().to_pylist()
+        told = {(r["k"], r["v"]): (r["_deviates"], r["_suggested"], r["_remove"]) for r in rows}
+        assert told == {
+            (1, "x"): (True, None, True),
+            (1, None): (False, None, False),
+            (2, "y"): (False, None, told[2, "y"][2]),
+            (2, None): (False, None, not told[2, "y"][2]),
+        }
 
 
 def test_batches_hold_what_they_are_asked_for(tmp_path: Path) -> None:

@@ -101,8 +101,7 @@ def _conditions(ws: holdfast.Workspace, model: Model, table: ExportTable) -> Ite
     What values a key or a reference may have, others say; nor is suggested what follows from a condition that
     is pinned.
     """
-    linked = {c for f in model.foreign_keys if f.dependent.table == table.name for c in f.dependent.columns}
-    linked |= set(table.primary_key or ())
+    linked = model.referring(table.name) | set(table.primary_key or ())
     muted = ws.readers.muted_at(model.version or None)
     relied = {
         str(pin): read_condition(str(pin), table.schema) for pin in model.pins if pin.table == table.name

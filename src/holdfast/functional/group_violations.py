@@ -20,11 +20,13 @@ def fd_violations(
     rows: Relation, table: str, version: int, lhs: Sequence[int], rhs: int, limit: int | None
 ) -> ViolatingRows:
     """Of `lhs -> rhs`: `_majority` is the value that more rows of the group have than any other, in `_votes`
-    of them, and `_suggested` the same where a row has another value."""
+    of them, and `_suggested` the same where a row has another value: where it `_deviates`, for the value may
+    be NULL."""
     names = rows.schema.names
     # Of a trivial dependency groups cannot vary.
     groups = group_rows(rows, mask_of(lhs, rows.n_words), rhs, limit)
-    suggested = np.where(groups.remove, groups.majority, -1)
+    deviates = groups.remove & (groups.votes > 0)
+    suggested = np.where(deviates, groups.majority, -1)
     return ViolatingRows(
         Fd(table, tuple(names[c] for c in lhs), names[rhs], groups.n_pairs / max(1, n_pairs(rows.n_rows))),
         version,
@@ -38,6 +40,7 @@ def fd_violations(
             "group_rows": groups.group_rows,
             "votes": groups.votes,
             "remove": groups.remove,
+            "deviates": deviates,
         },
         {"majority": (names[rhs], groups.majority), "suggested": (names[rhs], suggested)},
         n_groups=groups.n_groups,

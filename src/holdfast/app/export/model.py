@@ -2,8 +2,10 @@
 
 Nothing here is specific to a format. A key is declared as PRIMARY KEY only if its columns are known to be
 free of NULL. A table may have hundreds of minimal keys; declared are the primary key, those that foreign
-keys refer to and those that are worth it by their score (`key_score`), and the others only if asked for. In
-few rows a column without duplicates proves little: of eight employees no two need share a first name.
+keys refer to and those that are worth it by their score (`key_score`), and the others only if asked for. For
+a constraint refuses rows, and that no two rows of today agree proves little: of eight employees no two need
+share a first name, of six hundred customers no two a last name. So it takes a name like that of a key, or
+batches that it has outlived; and columns that refer to other tables have their names from there.
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ from holdfast.core.words.change import Pin
 from holdfast.core.words.column_facts import ColumnFacts, domain
 from holdfast.core.words.condition import Absent, Node, Not, read_condition
 from holdfast.core.words.dependency import Side
-from holdfast.core.words.key_score import WORTH, KeyScores
+from holdfast.core.words.key_score import KeyScores
 from holdfast.core.words.schema import Schema
 from holdfast.errors import plural
 
+DECLARED = 0.75  # the score of keys that are declared though nothing refers to them
 TELLING_ROWS = 100  # in fewer rows a column is easily without duplicates by chance
 
 
@@ -154,6 +157,10 @@ class Model:
         if len(different) < len(self.foreign_keys):
             raise ValueError("a foreign key is given twice")
 
+    def referring(self, table: str) -> set[str]:
+        """The columns of a table that refer to others, or to itself."""
+        return {c for f in self.foreign_keys if f.dependent.table == table for c in f.dependent.columns}
+
     def by_name(self) -> dict[str, ExportTable]:
         return {t.name: t for t in self.tables}
 
@@ -237,14 +244,22 @@ def choose_keys(model: Model, *, all_keys: bool = False) -> dict[str, ChosenKeys
         side = foreign_key.referenced
         if side.table in referenced:
             referenced[side.table].append(side.columns)
-    return {t.name: _choose(t, referenced[t.name], all_keys) for t in model.tables}
+    return {t.name: _choose(t, referenced[t.name], model.referring(t.name), all_keys) for t in model.tables}
 
 
-def _choose(table: ExportTable, referenced: list[tuple[str, ...]], all_keys: bool) -> ChosenKeys:
+def _choose(
+    table: ExportTable, referenced: list[tuple[str, ...]], referring: set[str], all_keys: bool
+) -> ChosenKeys:
     primary = table.primary_key or None
     wanted = [columns for columns in referenced if table.tells_apart(columns)]
     scores = table.key_scores()
-    wanted += [key for key in table.keys if key and (all_keys or scores(key) >= WORTH)]
+    best = scores.primary(table.keys) if primary is None else None
+    wanted += [key for key in (best,) if key]
+    wanted += [
+        key
+        for key in table.keys
+        if key and (all_keys or (scores(key) >= DECLARED and not referring.issuperset(key)))
+    ]
     nullable = tuple(c for c in primary or () if c not in table.filled)
     if primary and nullable:
         wanted.append(primary)

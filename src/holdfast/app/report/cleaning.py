@@ -38,7 +38,8 @@ def print_violations(
     paper.line(f"without {answer.removal} it holds{exact}", indent=2)
     names, table = list(records[0]), set(answer.relation.schema.names)
     marks = [name for name in names if name not in table]
-    hidden = {marks[0], *(name for name in marks if name.endswith(("_group_rows", "_votes", "_majority")))}
+    said_by_others = ("_group_rows", "_votes", "_majority", "_deviates")
+    hidden = {marks[0], *(name for name in marks if name.endswith(said_by_others))}
     flag = next(name for name in marks if name.endswith("_remove"))
     rows = [
         WitnessRow(int(i), {n: v for n, v in r.items() if n not in hidden})

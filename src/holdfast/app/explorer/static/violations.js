@@ -6,7 +6,7 @@ import { waiting } from "./waiting.js";
 import { came } from "./witnesses.js";
 
 const PER_PAGE = 50;
-const HIDDEN = ["group_rows", "votes", "majority"]; // said with the others
+const HIDDEN = ["group_rows", "votes", "majority", "deviates"]; // said with the others
 const HEADS = { row: "row", group: "group", remove: "remove", suggested: "suggested", pairs: "pairs" };
 
 export class Violations {
