@@ -59,6 +59,11 @@ THEIRS = {
     ("core.engine.kernels.compiling", "_reduce"),
 }
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "manager", "misc", "common", "data"}
+# Names that mean another thing in each place, and cannot be searched for.
+PRONOUNS = {"found", "told", "own", "kept", "mine", "theirs"}
+# Fields of state and of the public API; and folders that are to follow.
+PRONOUNS_THAT_STAY = {("core.rows.table_state", "kept"), ("core.words.change", "kept")}
+PRONOUNS_STILL_IN = ("app.explorer.", "app.report.")
 # Lines of a module outside of `kernels`.
 MOST_LINES = 500
 # Names that a module of each class may have.
@@ -190,6 +195,34 @@ def private_uses(path: Path) -> Iterator[tuple[int, str]]:
 def test_private_names_stay_at_home(path: Path) -> None:
     for line, name in private_uses(path):
         raise AssertionError(f"{path}:{line}: {name} is private to another module")
+
+
+def names_given(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """(line, name) of all that a module gives a name to."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(ctx=ast.Store()):
+                yield node.lineno, node.id
+            case ast.Attribute(ctx=ast.Store()):
+                yield node.lineno, node.attr
+            case ast.arg():
+                yield node.lineno, node.arg
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.lineno, node.name
+            case ast.alias(asname=str()):
+                yield node.lineno, str(node.asname)
+            case ast.MatchAs(name=str()) | ast.MatchStar(name=str()) | ast.ExceptHandler(name=str()):
+                yield node.lineno, str(node.name)
+
+
+@each_file
+def test_names_are_nouns(path: Path) -> None:
+    module = module_of(path)
+    if module.startswith(PRONOUNS_STILL_IN):
+        return
+    for line, name in names_given(ast.parse(path.read_text(encoding="utf-8"))):
+        if name.strip("_").lower() in PRONOUNS:
+            assert (module, name) in PRONOUNS_THAT_STAY, f"{path}:{line}: say what {name} is, by a noun"
 
 
 def test_stems_are_unique() -> None:

@@ -388,13 +388,13 @@ class Readers:
         from holdfast.inclusions.links.references import References
         from holdfast.order import WIDEST, Order, ranked
 
-        own = {step.table: step for step in steps}
+        step_of = {step.table: step for step in steps}
 
         def order(after: bool) -> Order:
             def state(table: str) -> TableState:
-                if table not in own:
+                if table not in step_of:
                     return other(table)
-                step = own[table]
+                step = step_of[table]
                 if step.before is not None and not after:
                     return step.before
                 # Not merged: what a check foretells is what comes.
@@ -402,9 +402,9 @@ class Readers:
 
             @cache
             def keys(table: str) -> Combinations | None:
-                if table not in own:
+                if table not in step_of:
                     return keys_of(self._tables.root, state(table))
-                return own[table].short_keys(WIDEST, after=after)
+                return step_of[table].short_keys(WIDEST, after=after)
 
             def references() -> References | None:
                 if "ind" not in across:
@@ -413,7 +413,7 @@ class Readers:
                 return References(unary.state, unary.pairs, state, keys)
 
             def outlived(table: str, asked: Sequence[tuple[str, ...]]) -> Stability:
-                step = own.get(table)
+                step = step_of.get(table)
                 if step is not None and step.before is None:
                     return Stability.none(len(asked))
                 history = self.keys.outlived(state(table), asked, base)

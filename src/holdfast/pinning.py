@@ -52,8 +52,8 @@ class PinChange:
     def to_dict(self) -> dict[str, Any]:
         parts = {"pinned": self.pinned, "unchanged": self.unchanged, "removed": self.removed}
         parts["left_out"] = self.left_out
-        told = {name: [p.to_dict() for p in ps] for name, ps in parts.items()}
-        return {"version": self.version, **told, "unmuted": [m.to_dict() for m in self.unmuted]}
+        lists = {name: [p.to_dict() for p in ps] for name, ps in parts.items()}
+        return {"version": self.version, **lists, "unmuted": [m.to_dict() for m in self.unmuted]}
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ class _Draft:
     ) -> PinChange:
         tables = dict.fromkeys([*(target.table for target in targets.values()), *self._pinned])
         now: dict[str, dict[Hashable, Pinned]] = {}
-        told: dict[str, dict[Hashable, Pin]] = {part: {} for part in ("pinned", "same", "gone", "left_out")}
+        parts: dict[str, dict[Hashable, Pin]] = {part: {} for part in ("pinned", "same", "gone", "left_out")}
         for table in tables:
             before = self.pinned(table)
             here = {i: target.new for i, target in targets.items() if target.table == table}
@@ -256,22 +256,22 @@ class _Draft:
             if only_holding:  # proposed: no terms are no wish to have others than there are
                 asked = {i: p for i, p in asked.items() if i not in before or targets[i].wanted.terms}
             changed = self._verified(table, asked)
-            pins = self._told(table, changed)
+            pins = self._shown(table, changed)
             if only_holding:
-                told["left_out"] |= {i: pins[i] for i in changed if i not in before and not pins[i].holds}
-            told["pinned"] |= {i: pin for i, pin in pins.items() if i not in told["left_out"]}
-            told["same"] |= self._told(table, {i: before[i] for i in here if i not in changed})
-            told["gone"] |= self._told(table, {i: p for i, p in before.items() if i in leaving}, bare=True)
-            added = {i: p for i, p in changed.items() if i in told["pinned"]}
+                parts["left_out"] |= {i: pins[i] for i in changed if i not in before and not pins[i].holds}
+            parts["pinned"] |= {i: pin for i, pin in pins.items() if i not in parts["left_out"]}
+            parts["same"] |= self._shown(table, {i: before[i] for i in here if i not in changed})
+            parts["gone"] |= self._shown(table, {i: p for i, p in before.items() if i in leaving}, bare=True)
+            added = {i: p for i, p in changed.items() if i in parts["pinned"]}
             # What was pinned before keeps its place.
             now[table] = {i: p for i, p in {**before, **added}.items() if i not in leaving}
-        unmuted = [m for table in now for m in self._unmuted(table, told["pinned"].values())[1]]
+        unmuted = [m for table in now for m in self._unmuted(table, parts["pinned"].values())[1]]
         version = self.base
-        if self.commit and (told["pinned"] or told["gone"]):
-            version = self.pins.writer.append(self.base, self._commits(now, told["pinned"], told["gone"]))
+        if self.commit and (parts["pinned"] or parts["gone"]):
+            version = self.pins.writer.append(self.base, self._commits(now, parts["pinned"], parts["gone"]))
         # As they were asked for.
-        new, same = (tuple(told[part][i] for i in targets if i in told[part]) for part in ("pinned", "same"))
-        gone, left_out = (tuple(told[part].values()) for part in ("gone", "left_out"))
+        new, same = (tuple(of[i] for i in targets if i in of) for of in (parts["pinned"], parts["same"]))
+        gone, left_out = (tuple(parts[part].values()) for part in ("gone", "left_out"))
         return PinChange(version, new, same, gone, left_out, tuple(unmuted))
 
     def _unmuted(self, table: str, pins: Iterable[Pin]) -> tuple[TableState, list[Muted]]:
@@ -306,11 +306,9 @@ class _Draft:
         if rules:
             from holdfast.denial import written_rules
 
-            found = written_rules.pinned(self.rows(table), [p.predicates for p in rules.values()])
-            verified |= {
-                i: replace(f, terms=p.terms, arrow=p.arrow)
-                for (i, p), f in zip(rules.items(), found, strict=True)
-            }
+            verified_rules = written_rules.pinned(self.rows(table), [p.predicates for p in rules.values()])
+            pairs = zip(rules.items(), verified_rules, strict=True)
+            verified |= {i: replace(rule, terms=p.terms, arrow=p.arrow) for (i, p), rule in pairs}
         if checks:
             from holdfast.denial.checks import verified as counted
 
@@ -332,30 +330,30 @@ class _Draft:
 
         return settled_pin(self.rows(table), pin, unique)
 
-    def _told(
+    def _shown(
         self, table: str, pinned: Mapping[Hashable, Pinned], *, bare: bool = False
     ) -> dict[Hashable, Pin]:
         """Pins for reports, with a few of the rows against them unless they are to be bare."""
-        told: dict[Hashable, Pin] = {}
+        reported: dict[Hashable, Pin] = {}
         state = self.state(table)
         for identity, pin in pinned.items():
             if isinstance(pin, PinnedKey):
-                told[identity] = pin.pin(table, state.n_rows)
+                reported[identity] = pin.pin(table, state.n_rows)
             elif isinstance(pin, PinnedInd):
-                told[identity] = pin.pin()
+                reported[identity] = pin.pin()
             elif isinstance(pin, PinnedRule):
-                told[identity] = pin.pin(table, state.n_rows)
+                reported[identity] = pin.pin(table, state.n_rows)
                 if not bare and pin.n_violations:
                     from holdfast.denial.written_rules import as_pins
 
-                    [told[identity]] = as_pins(table, [pin], self.rows(table))
+                    [reported[identity]] = as_pins(table, [pin], self.rows(table))
             else:
-                told[identity] = pin.pin(state, state.n_rows)
+                reported[identity] = pin.pin(state, state.n_rows)
                 if not bare and pin.n_violations:
                     from holdfast.denial.checks import as_pins as shown
 
-                    [told[identity]] = shown((pin,), state, self.rows(table))
-        return told
+                    [reported[identity]] = shown((pin,), state, self.rows(table))
+        return reported
 
     def _commits(
         self,

@@ -50,8 +50,8 @@ class CheckClass(TableClass[Checks]):
         checks = tuple(map(_changed, known, gone, come))
         lost = [i for i, check in enumerate(checks) if check.n_violations and not check.row_ids]
         again = violations(crossing.after, [formulas[i] for i in lost]) if lost else []
-        found = {i: tuple(row_ids.tolist()) for i, (_, row_ids) in zip(lost, again, strict=True)}
-        return tuple(replace(check, row_ids=found.get(i, check.row_ids)) for i, check in enumerate(checks))
+        named = {i: tuple(row_ids.tolist()) for i, (_, row_ids) in zip(lost, again, strict=True)}
+        return tuple(replace(check, row_ids=named.get(i, check.row_ids)) for i, check in enumerate(checks))
 
     def news(self, before: Checks, after: Checks, crossing: Crossing) -> News:
         return News()

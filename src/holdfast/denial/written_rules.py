@@ -60,7 +60,7 @@ def as_rule(predicates: Sequence[Predicate], schema: Schema) -> Rule:
 def pinned(relation: Relation, rules: Sequence[tuple[Predicate, ...]]) -> list[PinnedRule]:
     """Rules with the pairs of rows that violate them now. One job."""
     against = verify(relation, [as_rule(r, relation.schema) for r in rules]) if rules else []
-    return [_counted(PinnedRule(r, 0, ()), found) for r, found in zip(rules, against, strict=True)]
+    return [_counted(PinnedRule(r, 0, ()), violations) for r, violations in zip(rules, against, strict=True)]
 
 
 def watched(

@@ -165,13 +165,13 @@ class LakeKeeper:
         if lake is None:
             raise _no_lake(self._writer.root)
         if linked:
-            found = lake.overlaps(str(table) if column is None else f"{table}[{column}]", top)
+            overlaps = lake.overlaps(str(table) if column is None else f"{table}[{column}]", top)
             if reading:
                 raise UsageError(
-                    f"{shorten(found.table)} is a table of the lake, and no file is read: leave out "
+                    f"{shorten(overlaps.table)} is a table of the lake, and no file is read: leave out "
                     f"{', '.join(sorted(reading))}."
                 )
-            return found
+            return overlaps
         from holdfast.lakes.intake import read_table
         from holdfast.lakes.read_task import value_sets
 

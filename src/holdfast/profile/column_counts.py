@@ -191,11 +191,11 @@ def count_values(
         longest = pc.max(sizes).as_py() or 0
         total = int((sizes.to_numpy() * counts).sum())
         lengths = Tally.of(*summed(sizes, counts), MOST["lengths"])
-    kept = {name: longest <= most and bounds.get(name) != 0 for name, most in LONGEST.items()}
+    tallied = {name: longest <= most and bounds.get(name) != 0 for name, most in LONGEST.items()}
     tallies = {}
-    if kept["values"]:
+    if tallied["values"]:
         tallies["values"] = Tally.of(values, counts, bounds.get("values", MOST["values"]))
-    if type_.family == "text" and kept["shapes"]:
+    if type_.family == "text" and tallied["shapes"]:
         different, sums = summed(shapes(values), counts)
         tallies["shapes"] = Tally.of(different, sums, MOST["shapes"])
         tallies["forms"] = Tally.of(*summed(forms(different), sums), MOST["shapes"])

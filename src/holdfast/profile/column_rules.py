@@ -78,7 +78,7 @@ def profile_of(table: str, column: Column, counts: ColumnCounts) -> ColumnProfil
     complete = values is not None and values.complete
     low, high = None, None
     if values is not None and len(values.values) and type_.family not in ("bool", "binary"):
-        low, high = map(told, python_values(values.values.take(pa.array([0, len(values.values) - 1]))))
+        low, high = map(as_json, python_values(values.values.take(pa.array([0, len(values.values) - 1]))))
     lengths = None
     if counts.lengths is not None and counts.n_values:
         shortest = counts.lengths.values[0].as_py()
@@ -109,10 +109,10 @@ def most_frequent(values: Tally) -> tuple[Counted, ...]:
 
 
 def listed(values: pa.Array, counts: list[int]) -> tuple[Counted, ...]:
-    return tuple(Counted(told(v), n) for v, n in zip(python_values(values), counts, strict=True))
+    return tuple(Counted(as_json(v), n) for v, n in zip(python_values(values), counts, strict=True))
 
 
-def told(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """A value as JSON carries it, whole."""
     return value if isinstance(value, str) else plain(value)
 

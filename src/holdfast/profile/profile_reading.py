@@ -207,8 +207,8 @@ class ProfileReader:
         import numpy as np
 
         def holds(cover: FileRef, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-            kept = {r.formula for column in read_profiles(self._tables.root, cover) for r in column.rules}
-            return np.array([rules[i].formula in kept for i in numbers])
+            formulas = {r.formula for column in read_profiles(self._tables.root, cover) for r in column.rules}
+            return np.array([rules[i].formula in formulas for i in numbers])
 
         return self._past.since(state.table, len(rules), until, holds)
 

@@ -42,13 +42,13 @@ def shapes(texts: pa.Array) -> pa.Array:
     offsets, data = _own_buffers(texts)
     symbols = _TABLE[data]
     if not len(data) or data.max() < 0x80:
-        return _kept(offsets, symbols, np.ones(len(data), np.bool_))
+        return _thinned(offsets, symbols, np.ones(len(data), np.bool_))
     # The first byte of a character stands for all of it. Bytes that are no UTF-8 are NUL: nobody can read it.
     first = (data & 0xC0) != 0x80
     first[offsets[:-1][offsets[:-1] < offsets[1:]]] = True
     at = np.flatnonzero(first)
     symbols[at[np.diff(at, append=len(data)) != _N_BYTES[data[at]]]] = 0
-    return _kept(offsets, symbols, first)
+    return _thinned(offsets, symbols, first)
 
 
 def forms(of_shapes: pa.Array) -> pa.Array:
@@ -62,7 +62,7 @@ def forms(of_shapes: pa.Array) -> pa.Array:
     repeats[1:] = (data[1:] == data[:-1]) & _IS_CLASS[data[1:]]
     starts = offsets[:-1]
     repeats[starts[starts < len(data)]] = False
-    return _kept(offsets, data, ~repeats)
+    return _thinned(offsets, data, ~repeats)
 
 
 def _own_buffers(texts: pa.Array) -> tuple[I64, U8]:
@@ -71,7 +71,7 @@ def _own_buffers(texts: pa.Array) -> tuple[I64, U8]:
     return offsets - offsets[0], data[offsets[0] : offsets[-1]]
 
 
-def _kept(offsets: I64, data: U8, which: NDArray[np.bool_]) -> pa.Array:
+def _thinned(offsets: I64, data: U8, which: NDArray[np.bool_]) -> pa.Array:
     """Texts with some of their bytes left out."""
     if not which.all():
         n_before = np.concatenate([[0], np.cumsum(which)]).astype(np.int64)

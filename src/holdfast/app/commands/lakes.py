@@ -262,12 +262,12 @@ def overlaps(
     with opened(ctx) as ws:
         try:
             how = {} if reading == LakeReading() else reading.link_options()
-            found = ws.lakes.overlaps(file or wanted, column, linked=file is None, top=top, **how)
+            overlaps = ws.lakes.overlaps(file or wanted, column, linked=file is None, top=top, **how)
         except UnknownTableError as error:
             if linked:
                 raise
             raise UnknownTableError(f"there is no file {shorten_path(wanted)}, and {error}") from None
-    tell(as_json, found.to_dict, print_overlaps, found, top=top, is_file=file is not None)
+    tell(as_json, overlaps.to_dict, print_overlaps, overlaps, top=top, is_file=file is not None)
 
 
 def _file_of(text: str) -> tuple[str | None, str | None]:

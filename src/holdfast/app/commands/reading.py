@@ -83,9 +83,9 @@ def _log_fds(ws: holdfast.Workspace, table: str | None, everything: bool, as_jso
             if i:
                 paper.line()
             of_table = [h for h in histories if h.fd.table == name]
-            told = [h for h in of_table if h.fd not in muted]
-            print_fd_log(paper, name, told, version=version, everything=everything)
-            paper.muted(len(of_table) - len(told))
+            loud = [h for h in of_table if h.fd not in muted]
+            print_fd_log(paper, name, loud, version=version, everything=everything)
+            paper.muted(len(of_table) - len(loud))
         if not names:
             nothing = f"no table is tracked (version {version}). Track tables with --kinds ucc,fd."
             paper.line(not_kept_text("fd", version) if ws.tables() else nothing)

@@ -199,7 +199,7 @@ class _View:
         self.row_rules = {n: [d for d in self._near("row", n) if isinstance(d, RowRule)] for n in ruled}
         self.schemas = {name: ws.schema(name, at) for name in self.row_rules}
         self.elsewhere = {
-            (kind, name): self._told(ws.dependencies(kind, name, at, max_error=self.max_error))
+            (kind, name): self._sorted(ws.dependencies(kind, name, at, max_error=self.max_error))
             for kind, entry in entries().items()
             if entry.reader is not None and self.wants(kind)
             for name in self._with(kind)
@@ -219,7 +219,7 @@ class _View:
         listed = self.ws.dcs.in_form(
             name, self.at, concise=form == "concise", set_minimal=form == "set-minimal", limit=few
         )
-        return replace(listed, dcs=self._told(listed.dcs))
+        return replace(listed, dcs=self._sorted(listed.dcs))
 
     def rank(self, top: int) -> None:
         """The first of each table, without those that are muted."""
@@ -243,7 +243,7 @@ class _View:
         counted = name in self.refs and self.refs[name].evidence_kind == "counted"
         return self.wants("ucc") and ("ucc" in self.kinds[name] or (self.max_error > 0 and counted))
 
-    def _told(self, dependencies: Sequence[Anything]) -> list[Anything]:
+    def _sorted(self, dependencies: Sequence[Anything]) -> list[Anything]:
         """Dependencies as they are told; what they mean is kept for programs."""
         ranks = self.order.ranks(dependencies)
         self.ranks.update(zip(dependencies, ranks, strict=True))
@@ -256,7 +256,7 @@ class _View:
 
     def _near(self, kind: str, name: str) -> list[Dependency]:
         """What holds within the error, as it is told."""
-        return self._told(self._held(kind, name))
+        return self._sorted(self._held(kind, name))
 
     def _held(self, kind: str, name: str) -> list[Dependency]:
         """What holds within the error; exactly where that is all that is known, which is noted."""
@@ -281,7 +281,7 @@ class _View:
         inds = self.ws.dependencies(
             "ind", self.table, self.at, max_error=self.max_error, with_empty=self.showing.with_empty
         )
-        return self._told([d for d in inds if isinstance(d, Ind)])
+        return self._sorted([d for d in inds if isinstance(d, Ind)])
 
     def _non_uniques(self) -> dict[str, list[tuple[str, ...]]]:
         """The maximal non-uniques; where a bound hides them, a note or (for the only table) an error."""

@@ -256,8 +256,8 @@ class _Part:
         places = self._places()
         wanted: dict[_Slot, list[float]] = defaultdict(list)
         for a, b in self.joined[layer - 1 if to_right else layer]:
-            own, other = (b, a) if to_right else (a, b)
-            wanted[own.slot].append(places[other.slot] + other.below / (other.slot.height + 1))
+            near, other = (b, a) if to_right else (a, b)
+            wanted[near.slot].append(places[other.slot] + other.below / (other.slot.height + 1))
         before = {slot: float(place) for place, slot in enumerate(self.layers[layer])}
         mean = {s: sum(w) / len(w) for s, w in wanted.items()}
         self.layers[layer].sort(key=lambda slot: (mean.get(slot, before[slot]), before[slot]))
@@ -293,9 +293,9 @@ class _Part:
     def _settle(self, layer: int) -> None:
         """The heights of a layer closest to where its lines want them, in its order and without overlap."""
         wanted: dict[_Slot, list[float]] = defaultdict(list)
-        for channel, own, other in ((layer - 1, 1, 0), (layer, 0, 1)):
+        for channel, near, other in ((layer - 1, 1, 0), (layer, 0, 1)):
             for ends in self.joined[channel] if channel >= 0 else ():
-                wanted[ends[own].slot].append(ends[other].y - ends[own].below)
+                wanted[ends[near].slot].append(ends[other].y - ends[near].below)
         slots = self.layers[layer]
         offsets = _stacked(slots)
         # A slot that passes is worth most: a straight trunk is seen from afar.

@@ -46,13 +46,13 @@ def preload() -> None:
 
 @contextlib.contextmanager
 def _standard_output_kept_clean() -> Iterator[None]:
-    kept = os.dup(1)
+    stdout = os.dup(1)
     os.dup2(2, 1)
     try:
         yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(stdout, 1)
+        os.close(stdout)
 
 
 def main() -> None:

@@ -237,8 +237,8 @@ def _refuted(
     at = place[pivot]
     rows, offsets = partitions.cluster(np.ascontiguousarray(matrix[:, at]), int(n_ids[at]))
     # The row itself, of keys, is the column behind the last one, here as there.
-    kept, n_words = [*columns, n_columns], n_words_for(len(columns) + 1)
-    narrow_lhs, narrow_rhs = (masks_of(bits_of(side, n_columns + 1)[:, kept], n_words) for side in (lhs, rhs))
+    sent, n_words = [*columns, n_columns], n_words_for(len(columns) + 1)
+    narrow_lhs, narrow_rhs = (masks_of(bits_of(side, n_columns + 1)[:, sent], n_words) for side in (lhs, rhs))
     ranking = [place[c] for c in payload["ranking"] if c in place]
     refuted, masks, witnesses = refuted_in(
         _Received(matrix, np.concatenate([b.array("row_id") for b in bundles])),
@@ -251,7 +251,7 @@ def _refuted(
         payload["nulls"] == "distinct",
     )
     wide = np.zeros((len(rhs), 64 * rhs.shape[1]), np.bool_)
-    there = [c for c in kept if c < wide.shape[1]]  # room for the row is where there are keys
+    there = [c for c in sent if c < wide.shape[1]]  # room for the row is where there are keys
     wide[:, there] = bits_of(refuted, len(there))
     return masks_of(wide, rhs.shape[1]), *partitions.unite(masks, witnesses)
 

@@ -109,8 +109,8 @@ class TableState(Coded):
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> TableState:
-        kept = {name: value for name, value in fields.items() if name not in _FIELDS and value is not None}
-        return decoded(cls, {**fields, "kept": kept})
+        classes = {name: value for name, value in fields.items() if name not in _FIELDS and value is not None}
+        return decoded(cls, {**fields, "kept": classes})
 
     def part(self, name: str, decode: Callable[[Any], Part]) -> Part | None:
         """What a class keeps in a field, decoded once; None where it keeps nothing."""

@@ -40,8 +40,8 @@ def preamble_size(start: bytes, delimiter: str, comment: str | None, *, whole: b
 
 def _line_end(text: bytes, start: int) -> int:
     """The position behind the line end at or behind `start`; the end of the text if there is none."""
-    found = _LINE_END.search(text, start)
-    return len(text) if found is None else found.end()
+    end = _LINE_END.search(text, start)
+    return len(text) if end is None else end.end()
 
 
 def behind_lines(text: bytes, lines: bytes) -> int:

@@ -175,7 +175,7 @@ def notes_of(schema: Schema, options: ReadOptions) -> tuple[str, ...]:
     typed = {c.name for c in schema.columns if c.type != TEXT and c.name not in options.types}
     asked = {options.dates, COMMA if options.decimal else None}
     notes = []
-    for form, (what, cure) in _TOLD.items():
+    for form, (what, cure) in _RECOGNISED.items():
         if form in asked:
             continue
         names = [name for name, of in options.forms.items() if of == form and name in typed]
@@ -191,7 +191,7 @@ def nulls_notes(words: Collection[str]) -> tuple[str, ...]:
     return (says,) if shown else ()
 
 
-_TOLD: Mapping[str, tuple[str, str]] = {
+_RECOGNISED: Mapping[str, tuple[str, str]] = {
     BOOL: ("true and false are booleans", "--types {}=text keeps the texts"),
     DMY: ("dates are read day first", "--dates mdy reads them month first, --types {}=text as texts"),
     MDY: ("dates are read month first", "--dates dmy reads them day first, --types {}=text as texts"),

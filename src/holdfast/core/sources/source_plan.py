@@ -135,10 +135,8 @@ def _plan_batches(
 def _plan_files(
     location: str, options: ReadOptions, table: str, split_bytes: int, walk: Walk, *, batch: bool
 ) -> Source:
-    found = (
-        _stored_files(location, options, table) if is_stored(location) else _files(location, options, table)
-    )
-    files, description, base = found
+    listing_of = _stored_files if is_stored(location) else _files
+    files, description, base = listing_of(location, options, table)
     partitions = _partitions(files, base, location, table)
     kinds = {_kind(path, options, table) for path in files}
     if len(kinds) > 1:

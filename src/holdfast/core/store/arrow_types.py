@@ -34,17 +34,14 @@ def arrow_type(t: Type) -> pa.DataType:
     >>> str(arrow_type(Type("decimal", precision=12, scale=2))), str(arrow_type(Type("text")))
     ('decimal128(12, 2)', 'large_string')
     """
-    found: pa.DataType
     if t.family == "decimal":
         wide = t.precision > MAX_DECIMAL128_DIGITS
-        found = (_pa.decimal256 if wide else _pa.decimal128)(t.precision, t.scale)
-    elif t.family == "time":
-        found = (_pa.time32 if t.unit in ("s", "ms") else _pa.time64)(t.unit)
-    elif t.family == "timestamp":
-        found = _pa.timestamp(t.unit, tz="UTC" if t.utc else None)
-    else:
-        found = _PLAIN[t.family]
-    return found
+        return (_pa.decimal256 if wide else _pa.decimal128)(t.precision, t.scale)
+    if t.family == "time":
+        return (_pa.time32 if t.unit in ("s", "ms") else _pa.time64)(t.unit)
+    if t.family == "timestamp":
+        return _pa.timestamp(t.unit, tz="UTC" if t.utc else None)
+    return _PLAIN[t.family]
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
@@ -129,8 +126,8 @@ def python_values(values: Any) -> list[Any]:
         return [None if v is None else v.decode("utf-8", "backslashreplace") for v in raw]
     if is_.is_temporal(dt):
         return [_temporal_value(scalar) for scalar in values]
-    found: list[Any] = values.to_pylist()
-    return found
+    plain: list[Any] = values.to_pylist()
+    return plain
 
 
 def python_rows(rows: pa.Table) -> list[dict[str, Any]]:

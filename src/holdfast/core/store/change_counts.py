@@ -136,8 +136,8 @@ class ChangeCounts:
             [np.empty(0, np.int64), *(_numbers(c.view(pa.int64()), 0) for c in block.column("at").chunks)]
         )
         rows = self._rows(block, version, at_commits)
-        told = (version, table, action, at)
-        commits = Commits(*(column[at_commits] for column in told), *(rows[:, i] for i in range(3)))
+        columns = (version, table, action, at)
+        commits = Commits(*(column[at_commits] for column in columns), *(rows[:, i] for i in range(3)))
         is_track = commits.action == self.actions.number("track")
         kind, event = self.kinds.of(block.column("kind")), self.events.of(block.column("change"))
         appeared = event == self.events.number("appeared")

@@ -28,14 +28,14 @@ class LogEntry:
         return ", ".join(self.tables)
 
     def to_dict(self) -> dict[str, Any]:
-        own = [{"table": t, **d} for t, d in zip(self.tables, self.details, strict=True)]
+        parts = [{"table": t, **d} for t, d in zip(self.tables, self.details, strict=True)]
         return {
             "version": self.version,
             "at": self.at.isoformat(),
             "action": self.action,
             "batch_id": self.batch_id,
-            **(own[0] if len(own) == 1 else {}),
-            "tables": own,
+            **(parts[0] if len(parts) == 1 else {}),
+            "tables": parts,
             "changes": [change_dict(c) for c in self.changes],
         }
 

@@ -139,10 +139,10 @@ def check_newest(root: Root) -> None:
     if isinstance(root, Bucket):
         return
     folder = root / FOLDER
-    kept = newest_kept(folder)
-    entry = entry_path(folder, kept)
+    newest = newest_kept(folder)
+    entry = entry_path(folder, newest)
     try:
-        if kept < 0 or entry.stat().st_size:
+        if newest < 0 or entry.stat().st_size:
             return
         wrong = "is empty"
     except FileNotFoundError:
@@ -151,7 +151,7 @@ def check_newest(root: Root) -> None:
         return  # whoever reads it says why
     names = os.listdir(folder / _LOG)  # a look of its own: a network file system may remember what was absent
     numbers = [int(name[:20]) for name in names if re.fullmatch(r"\d{20}\.(json|checkpoint\.parquet)", name)]
-    if max(numbers, default=-1) > kept or (wrong == "is missing" and kept in numbers):
+    if max(numbers, default=-1) > newest or (wrong == "is missing" and newest in numbers):
         return
     copy = f"{FOLDER}/{_NEWEST}/{entry.name}"
     raise DamagedFileError(

@@ -93,13 +93,13 @@ def turned_dict(
     """The commit that turned something, with what it changed if that is kept."""
     if commit is None:
         return None
-    told = {
+    fields = {
         "version": commit.version,
         "action": commit.action,
         "batch_id": commit.batch_id,
         "at": commit.at.isoformat() if commit.at else None,
     }
-    return told if changes is None else {**told, "changes": [change_dict(c) for c in changes]}
+    return fields if changes is None else {**fields, "changes": [change_dict(c) for c in changes]}
 
 
 def change_dict(change: ChangeRow) -> dict[str, Any]:
@@ -230,17 +230,17 @@ def lost_version(block: Any, first: int, last: int, *, deep: bool = False) -> in
     A version has one row with heads, and no two rows of one table. `deep` also asks whether each
     table that has its head there has its row there, at the price of parsing the heads of all versions.
     """
-    found: dict[int, list[tuple[str, str | None]]] = {version: [] for version in range(first, last + 1)}
+    rows_of: dict[int, list[tuple[str, str | None]]] = {version: [] for version in range(first, last + 1)}
     names = ("version", "entry", "table", "heads")
-    for version, entry, table, told in zip(*(block.column(n).to_pylist() for n in names), strict=True):
+    for version, entry, table, heads in zip(*(block.column(n).to_pylist() for n in names), strict=True):
         if entry == "commit":
-            found.setdefault(version, []).append((table, told))
-    for version, rows in sorted(found.items()):
+            rows_of.setdefault(version, []).append((table, heads))
+    for version, rows in sorted(rows_of.items()):
         tables = {table for table, _ in rows}
-        heads = [told for _, told in rows if told is not None]
-        if not first <= version <= last or len(heads) != 1 or len(tables) != len(rows):
+        listed = [heads for _, heads in rows if heads is not None]
+        if not first <= version <= last or len(listed) != 1 or len(tables) != len(rows):
             return version
-        if deep and not tables.issuperset(_heads_at(heads[0], version)):
+        if deep and not tables.issuperset(_heads_at(listed[0], version)):
             return version
     return None
 

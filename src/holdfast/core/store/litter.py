@@ -62,7 +62,7 @@ _STAMP = f"{STAGING}/tidied"
 # When this process asked a store for it last.
 _looked: dict[Bucket, float] = {}
 _REF_FIELDS = FileRef("", 0, "").to_dict().keys()
-_OWN = re.compile(r"[a-z]+-[0-9a-f]{12}\.[a-z]+")
+_NAMED_HERE = re.compile(r"[a-z]+-[0-9a-f]{12}\.[a-z]+")
 _COVER = re.compile(r"/(cover|fds|approximate|dcs|nearly)-[^/]+$")
 
 
@@ -195,13 +195,13 @@ def _own_files(root: Root) -> Iterator[tuple[str, float]]:
     """(name, time of writing) of the files that holdfast has made for tables and for what they share."""
     if isinstance(root, Bucket):
         for entry in (entry for folder in (TABLES, VALUES, LAKE) for entry in root.entries(folder)):
-            if _OWN.fullmatch(entry.name.rpartition("/")[2]):
+            if _NAMED_HERE.fullmatch(entry.name.rpartition("/")[2]):
                 yield entry.name, entry.written
         return
     shared = [folder for folder in _folders(root) if folder.name in (VALUES, LAKE)]
     for folder in (*_folders(root / TABLES), *shared):
         for path in folder.iterdir():
-            if _OWN.fullmatch(path.name):
+            if _NAMED_HERE.fullmatch(path.name):
                 with contextlib.suppress(OSError):  # another process tidies, too
                     yield path.relative_to(root).as_posix(), path.stat().st_mtime
 

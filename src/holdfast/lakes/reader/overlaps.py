@@ -154,9 +154,9 @@ def _add_shared(
     """Count how many of some values each of some columns has; they have values. IN/OUT counts."""
     for part in catalogue.parts:
         low, n = part.ref.first_column, part.ref.n_columns
-        own = columns[slice(*np.searchsorted(columns, [low, low + n]))] - low
-        groups = np.cumsum(part.sizes[own], dtype=np.int64) // STEP
-        for some in np.split(own, np.flatnonzero(np.diff(groups)) + 1):
+        of_part = columns[slice(*np.searchsorted(columns, [low, low + n]))] - low
+        groups = np.cumsum(part.sizes[of_part], dtype=np.int64) // STEP
+        for some in np.split(of_part, np.flatnonzero(np.diff(groups)) + 1):
             if len(some):
                 offsets, values, checks = part.values_of(some)
                 shared = common((values, checks), wanted)

@@ -312,17 +312,17 @@ def _write(path: Path, content: Any) -> None:
 class _Listener(event.Listener):  # type: ignore[misc]
     """Passes on to `activity` what Numba tells of our kernels."""
 
-    def on_start(self, told: Any) -> None:
-        if _is_kernel(told):
+    def on_start(self, compilation: Any) -> None:
+        if _is_kernel(compilation):
             activity.begin()
 
-    def on_end(self, told: Any) -> None:
-        if _is_kernel(told):
+    def on_end(self, compilation: Any) -> None:
+        if _is_kernel(compilation):
             activity.end()
 
 
-def _is_kernel(told: Any) -> bool:
-    return str(told.data["dispatcher"].py_func.__module__).startswith("holdfast.")
+def _is_kernel(compilation: Any) -> bool:
+    return str(compilation.data["dispatcher"].py_func.__module__).startswith("holdfast.")
 
 
 event.register("numba:compile", _Listener())
