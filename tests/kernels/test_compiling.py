@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -205,6 +206,7 @@ def test_what_came_along_serves_all(copy: Copy) -> None:
     assert copy.run("-c", TWICE, **baseline).stdout == "42\n0\n"
 
 
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is nothing beside the one core")
 def test_much_is_compiled_beside_each_other(copy: Copy) -> None:
     names = [f"caller{i}" for i in range(compiling.MANY_MODULES)]
     copy.write(**dict.fromkeys(names, CALLER))
@@ -234,7 +236,8 @@ def test_what_the_cache_has_is_loaded_and_nothing_compiled(copy: Copy) -> None:
 def test_warming_tells_how_far_it_is_in_a_pipe(copy: Copy) -> None:
     code = "from holdfast.core.engine.kernels import warming; warming.SAY_AFTER_S = 0; warming.main()"
     done = copy.run("-c", code)
-    assert "compiling kernels, once: 0 so far, 0 of 1 modules ready\n" in done.stderr
+    line = r"compiling kernels, once: \d so far, [01] of 1 modules ready"
+    assert re.fullmatch(rf"({line}\n)+", done.stderr)
     assert done.stderr.splitlines()[-1].endswith("1 of 1 modules ready")
     assert done.stdout.count("\n") == 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -177,7 +178,10 @@ ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"
 
 def listening(pid: int) -> list[tuple[str, int]]:
     """(address in hexadecimal, port) of the TCP sockets that a process listens on."""
-    files = [os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir() if path.is_symlink()]
+    files = []
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it is closed at this moment
+            files.append(os.readlink(path))
     inodes = {file[len("socket:[") : -1] for file in files if file.startswith("socket:[")}
     sockets = []
     for family in ("tcp", "tcp6"):
@@ -198,7 +202,7 @@ def ask(port: int, question: bytes) -> bytes:
     for _ in range(20):
         answer = b""
         try:
-            with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+            with socket.create_connection(("127.0.0.1", port), timeout=90) as client:
                 client.sendall(question)
                 client.shutdown(socket.SHUT_WR)
                 while part := client.recv(1 << 16):
@@ -335,8 +339,11 @@ def test_where_workers_need_a_port_they_demand_a_secret(tmp_path: Path) -> None:
         assert driver.stdin is not None
         assert driver.stdout is not None
         jvm = int(driver.stdout.readline())
-        children = Path(f"/proc/{jvm}/task").glob("*/children")
-        (daemon,) = {int(pid) for path in children for pid in path.read_text().split()}
+        children: set[int] = set()
+        for path in Path(f"/proc/{jvm}/task").glob("*/children"):
+            with contextlib.suppress(OSError):  # the thread ends at this moment
+                children |= {int(pid) for pid in path.read_text().split()}
+        (daemon,) = children
         ((address, port),) = listening(daemon)
         assert address == "0100007F"
         answer = ask(port, struct.pack(">i", 6) + b"secret")

@@ -384,9 +384,9 @@ def test_killed_at_every_request(
     after: bool,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """Of a batch; of what else there is at every third one."""
+    """Of a batch; of what else there is at every third one, and behind those that follow them."""
     killing, left = Killing(operation, after, built, store, lake), Counter[str]()
-    for n in range(3, 1000, 1 if operation == "apply" else 3):
+    for n in range(3 + after, 1000, 1 if operation == "apply" else 3):
 
         def due(request: Request, n: int = n) -> bool:
             return request.number == n
