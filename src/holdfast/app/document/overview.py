@@ -74,7 +74,7 @@ def tables(overview: Json) -> Iterator[str]:
     names = ("health", "table", "rows", "rows over time", "pins", "why", "last changed")
     head = "".join(f'<th scope="col">{name}</th>' for name in names)
     table_text = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    yield scrolled(table_text, "Tables and their health")
+    yield scrolled(table_text, "Tables and their health", "wide healths")
     yield and_more(len(listed) - MOST_TABLES, "", "show")
 
 

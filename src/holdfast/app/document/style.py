@@ -30,9 +30,11 @@ section { border-top: 1px solid var(--edge); margin-top: 2rem; } section h2 { ma
 .timeline .appeared, .life .held { fill: var(--line); } .timeline line { stroke: var(--edge); }
 .life .unknown { fill: none; stroke: var(--faint); stroke-dasharray: 3 3; }
 .timeline, .life { display: block; max-width: 100%; height: auto; }
-@media print { body { max-width: none; padding: 0; font-size: 11px; } h2, h3 { break-after: avoid; }
-  .wide, .map { overflow: visible; } .wide table { width: 100%; }
-  .wide td, .wide th { overflow-wrap: anywhere; } .log td:nth-child(-n + 3) { white-space: normal; }
+@media print { html { font-size: 11px; } body { max-width: none; padding: 0; font-size: 1rem; }
+  h2, h3 { break-after: avoid; }
+  .wide, .map { overflow: visible; } .wide table { width: 100%; font-size: 0.86rem; }
+  .wide td, .wide th { overflow-wrap: anywhere; min-width: 3.7em; }
+  .healths td:nth-child(2) { min-width: 8em; } .log td:nth-child(-n + 3) { white-space: normal; }
   .map svg { max-width: 100%; height: auto; }
   .trouble, tr { break-inside: avoid; } svg, .trouble { print-color-adjust: exact; } }
 """
