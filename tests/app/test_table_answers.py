@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import count
 from math import sqrt
 from pathlib import Path
@@ -13,9 +14,12 @@ import pyarrow as pa
 import pytest
 
 import holdfast
+from holdfast.app.explorer import listing
 from holdfast.app.explorer.api import Explorer
 from holdfast.core.words.column_sets import columns_of, listed_order, masks_from, numbered, places_among
 from holdfast.core.words.dependency import Fd
+from holdfast.core.words.predicate import Dc
+from holdfast.denial.constraints import dcs_of
 from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError
 from holdfast.functional.fd_score import SIZE_FACTOR, score_bounds
 
@@ -77,6 +81,43 @@ def test_the_order_is_that_of_reports(
         fields = [d.to_dict() for d in expected]
         assert [{k: d[k] for k in f} for d, f in zip(told, fields, strict=True)] == fields
         assert asked(explorer, "t", limit=0)["n"] == len(ws.dependencies(None, "t"))
+
+
+def test_only_what_is_shown_of_many_rules_is_made(
+    ws: holdfast.Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that somebody relies on or has muted have their place, and words are looked for in predicates."""
+    ws.track("t", random_table(Random(3), 6, 30), kinds=("dc",))
+    rules = [d for d in ws.dependencies("dc", "t") if isinstance(d, Dc)]
+    alike = Counter(frozenset(rule.columns) for rule in rules)
+    rare = sorted(rules, key=lambda rule: alike[frozenset(rule.columns)])
+    ws.pin("t", rare[3])
+    ws.mute("t", rare[5])
+    ws.mute("t", rare[7].mirrored)
+    expected = [d.name for d in ws.dependencies("dc", "t", ranked=True)]
+    n_made = 0
+
+    def counted(table: str, space: Any, masks: Any) -> list[Any]:
+        nonlocal n_made
+        n_made += len(masks)
+        return dcs_of(table, space, masks)
+
+    monkeypatch.setattr(listing, "dcs_of", counted)
+    monkeypatch.setattr(listing, "MOST_TEXTS", 10)
+    assert len(expected) > 300
+    explorer = Explorer(ws)
+    page = asked(explorer, "t", kind="dc", limit=20)
+    assert [d["text"] for d in page["dependencies"]] == expected[:20]
+    assert page["dependencies"][0]["role"] == "pinned"
+    assert page["n_muted"] == 2
+    # Beside those of the page only some on the columns of what is marked.
+    assert n_made < len(expected) / 2
+    with_id = asked(explorer, "t", kind="dc", q="t.id text", limit=1_000)
+    wanted = [name for name in expected if "t.id" in name and "text" in name]
+    assert [d["text"] for d in with_id["dependencies"]] == wanted[:1_000]
+    assert with_id["n_matching"] == len(wanted)
+    of_column = asked(explorer, "t", kind="dc", column="text", limit=1)
+    assert of_column["n_matching"] == sum("text" in name for name in expected)
 
 
 def test_wide_tables_have_the_same_order(ws: holdfast.Workspace) -> None:

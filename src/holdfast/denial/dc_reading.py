@@ -49,14 +49,21 @@ class DcReader:
         ref = dc_ref(state)
         if ref is None:
             return []
-        if not max_error and not ref.operators:
-            return dcs_of(state.table, ref.space, telling(read_dcs(self._tables.root, ref), ref.space))
-        from holdfast.denial.dc_list import listed_masks, near_dcs
-
         if max_error and (asked or ref.evidence_kind == "counted"):
+            from holdfast.denial.dc_list import near_dcs
+
             newest = at is None or self.ref(state.table) == ref
             return near_dcs(self._tables.root, state, ref, max_error, newest=newest)
-        return dcs_of(state.table, ref.space, listed_masks(self._tables.root, ref))
+        return dcs_of(state.table, ref.space, self.masks(state))
+
+    def masks(self, state: TableState) -> U64:
+        """What `listed` lists, as masks of the predicates of `space`; of a table that is tracked for it."""
+        ref = self.needed(state)
+        if not ref.operators:
+            return telling(read_dcs(self._tables.root, ref), ref.space)
+        from holdfast.denial.dc_list import listed_masks
+
+        return listed_masks(self._tables.root, ref)
 
     def pins(self, state: TableState) -> list[Pin]:
         """The rules that somebody wrote and relies on."""

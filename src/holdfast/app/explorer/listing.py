@@ -1,12 +1,12 @@
 """What holds in a table, best first, as arrays: filtered in milliseconds, however much there is.
 
-Wide tables have hundreds of thousands of functional dependencies, of which a page shows fifty. So keys and
-functional dependencies stay masks of columns, as their covers are stored; their scores are worked out for all
-at once, they are put in order once for a version, and filters compare masks. An object is made only for what
-is shown. The order is that of `Workspace.dependencies(table=..., ranked=True)`.
+Wide tables have hundreds of thousands of functional dependencies or denial constraints, of which a page shows
+fifty. So these stay masks of columns or predicates, as their covers are stored; their scores are worked out
+for all at once, they are put in order once for a version, and filters compare masks. An object is made only
+for what is shown. The order is that of `Workspace.dependencies(table=..., ranked=True)`.
 
-Cost of a listing: 1 us for each functional dependency, 20 us for each dependency of another kind; of a filter
-some nanoseconds for each.
+Cost of a listing: 1 us for each functional dependency or denial constraint, 20 us for each dependency of
+another kind; of a filter some nanoseconds for each.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from holdfast.core.words.dependency import Dependency, Ind
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.ranks import ROLES, Rank
 from holdfast.core.words.row_rule import RowRule
+from holdfast.denial.constraints import dcs_of
+from holdfast.denial.rule_score import dc_scores
 from holdfast.functional.refs import named_fds, named_uccs
 from holdfast.kind import Query, kinds
 
@@ -43,6 +45,7 @@ Bool = NDArray[np.bool_]
 ARROW = "->"
 # The kinds as a workspace lists them, which is the order of what means the same; then all others.
 FIRST = ("ucc", "fd", "dc", "row", "ind")
+MOST_TEXTS = 20_000  # dependencies of a kind that a search looks at as texts
 PINNED, DEPENDENCY, CHANCE, MUTED = map(ROLES.index, ("pinned", "dependency", "chance", "muted"))
 
 
@@ -56,6 +59,7 @@ class Part:
     left: U64  # columns, uint64[n, n_words]; of functional dependencies those of the left-hand side
     rhs: I32 | None  # of functional dependencies
     named: Callable[[I64], Sequence[Dependency]]
+    having: Callable[[str], Bool] | None = None  # those with a word, where there are too many for texts
 
     @cached_property
     def columns(self) -> U64:
@@ -79,13 +83,16 @@ class Part:
         """Those in which each word occurs: in the name of a column, or in the text: bool[n].
 
         Of functional dependencies what stands behind an arrow is looked for on the right-hand side. Of them
-        and of keys only the names of columns are looked at.
+        and of keys only the names of columns are looked at, of more than MOST_TEXTS constraints only their
+        predicates, and not what they say in words.
         """
         matches = np.ones(len(self.roles), dtype=np.bool_)
         at = words.index(ARROW) if ARROW in words else len(words)
         for i, word in enumerate(words):
             columns = [c for c, name in enumerate(names) if word in name]
-            if self.kind not in ("ucc", "fd"):
+            if self.having is not None:
+                matches &= self.having(word)
+            elif self.kind not in ("ucc", "fd"):
                 matches &= np.array([word in text for text in self._texts], dtype=np.bool_)
             elif word == ARROW:
                 matches &= self.rhs is not None
@@ -199,6 +206,8 @@ def listing_of(ws: Workspace, order: Order, table: str, at: int | None) -> Listi
             part = _fds(ws, order, state)
         elif kind == "ucc":
             part = _keys(ws, order, state)
+        elif kind == "dc" and kind in state.kinds:
+            part = _dcs(ws, order, state)
         else:
             part = _others(list(ws.readers.listed(Query(kind, table, at))), kind, order, state)
         if len(part.roles) or kind in state.kinds:
@@ -229,6 +238,48 @@ def _fds(ws: Workspace, order: Order, state: TableState) -> Part:
 def _keys(ws: Workspace, order: Order, state: TableState) -> Part:
     cover = ws.keys.cover(state)
     return _others([] if cover is None else named_uccs(state, cover), "ucc", order, state)
+
+
+def _dcs(ws: Workspace, order: Order, state: TableState) -> Part:
+    masks, space = ws.dcs.masks(state), ws.dcs.needed(state).space
+    position = {name: i for i, name in enumerate(state.schema.names)}
+    sides = [(position[p.left], position[p.right]) for p in space.predicates]
+    n_words = words_for(len(position))
+    columns = np.zeros((len(masks), n_words), dtype=np.uint64)
+    for c in sorted({c for pair in sides for c in pair}):
+        has = _with_any(masks, [i for i, pair in enumerate(sides) if c in pair])
+        columns[has, c >> 6] |= np.uint64(1) << np.uint64(c & 63)
+    across = columns_mask([i for i, (left, right) in enumerate(sides) if left != right], masks.shape[1])
+    sizes, n_across = (
+        np.bitwise_count(some).sum(axis=1).astype(np.int64) for some in (masks, masks & across)
+    )
+    scores = dc_scores(sizes, n_across)
+
+    def named(some: I64) -> list[Dependency]:
+        return [*dcs_of(state.table, space, masks[some])]
+
+    roles = np.full(len(masks), DEPENDENCY, dtype=np.int8)
+    for role, marked in ((MUTED, order.muted(state.table)), (PINNED, order.pinned)):
+        for names in marked.columns(state.table):
+            if names <= position.keys():
+                about = columns_mask([position[c] for c in names], n_words)
+                near = np.flatnonzero((columns == about).all(axis=1))
+                roles[[i for i, dc in zip(near.tolist(), named(near), strict=True) if dc in marked]] = role
+    best = np.lexsort((-scores, roles))
+    masks, columns = masks[best], columns[best]
+    texts = [str(p).casefold() for p in space.predicates]
+
+    def having(word: str) -> Bool:
+        return _with_any(masks, [i for i, text in enumerate(texts) if word in text])
+
+    many = having if len(masks) > MOST_TEXTS else None
+    return Part("dc", roles[best], scores[best], columns, None, named, many)
+
+
+def _with_any(masks: U64, bits: Sequence[int]) -> Bool:
+    """Which masks have one of some bits: bool[n]."""
+    any_: Bool = (masks & columns_mask(bits, masks.shape[1])).any(axis=1)
+    return any_
 
 
 def _others(dependencies: Sequence[Dependency], kind: str, order: Order, state: TableState) -> Part:

@@ -105,6 +105,10 @@ class DependencySet:
     def __bool__(self) -> bool:
         return bool(self._members)
 
+    def columns(self, table: str) -> list[frozenset[str]]:
+        """The sets of columns that those of a table are about."""
+        return [columns for name, columns in self._columns if name == table]
+
     def fds(self, table: str) -> list[tuple[frozenset[str], str]]:
         """(left-hand side, right-hand side) of those that say a functional dependency of a table."""
         fds = (member[2:] for member in self._members if member[:2] == ("fd", table))
