@@ -774,8 +774,9 @@ def test_what_is_exported_can_be_loaded(tmp_path: Path) -> None:
     text = shell("export", "--dialect", "postgres").out
     assert 'FOREIGN KEY ("boss_id") REFERENCES "people" ("person_id")' in text
     assert 'UNIQUE ("notes")' not in text
-    assert 'UNIQUE ("first")' in text
+    assert 'UNIQUE ("first")' not in text  # nothing says that it is a key
     text = shell("export", "--dialect", "postgres", "--all-keys").out
+    assert 'UNIQUE ("first")' in text
     assert (
         "-- [notes] is unique, but a value of notes has 3,003 bytes, and an index of PostgreSQL takes" in text
     )
@@ -909,6 +910,16 @@ def test_the_default_workspace_is_found_from_below(tmp_path: Path, monkeypatch: 
         (["-w", "my.hold", "apply", "pe"], ["people"]),
         (["-w", "my.hold", "show", "--table", ""], ["people"]),
         (["-w", "nowhere.hold", "apply", "pe"], []),
+        (["-w", "my.hold", "explain", "people", "p"], ["phone"]),
+        (["-w", "my.hold", "pin", "people", "phone,"], ["phone,name", "phone,age"]),
+        (["-w", "my.hold", "mute", "nowhere", ""], []),
+        (["-w", "my.hold", "profile", "people", "--column", "a"], ["age"]),
+        (["-w", "my.hold", "explain", "people", "phone", "--in", ""], ["people."]),
+        (["-w", "my.hold", "explain", "people", "phone", "--in", "people.n"], ["people.name"]),
+        (["-w", "my.hold", "pin", "people", "age", "--in-table", "people", "--in-column", "ag"], ["age"]),
+        (["-w", "my.hold", "show", "peo"], ["people"]),
+        (["show", "--kind", "u"], ["ucc"]),
+        (["track", "t", "f.csv", "--kinds", "ucc,i"], ["ucc,ind"]),
     ],
 )
 def test_shells_complete(shell: Shell, words: list[str], completed: list[str]) -> None:

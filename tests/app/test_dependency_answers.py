@@ -421,7 +421,7 @@ def test_more_rows_than_are_held(shop: holdfast.Workspace, monkeypatch: pytest.M
     assert page["n_violating"] > 100
     assert not page["complete"]
     expected = shop.violations("shop", "zip -> city", limit=100).records()
-    assert [row[7] for row in rows] == [record["id"] for record in expected]
+    assert [row[8] for row in rows] == [record["id"] for record in expected]
 
 
 def test_the_file_has_all_rows(shop: holdfast.Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,6 +90,33 @@ def test_what_is_no_question(shop: Shell, command: str, question: list[str], err
     assert error in answer.err
 
 
+def test_several_columns_of_another_table(shop: Shell) -> None:
+    """With commas, or by --in-column again; --in again is an error, and not the last one alone."""
+    other = ["--in-table", "orders", "--in-column"]
+    for named in (
+        ["--in", "orders.net,gross"],
+        [*other, "net,gross"],
+        [*other, "net", "--in-column", "gross"],
+    ):
+        muted = shop("mute", "orders", "net,gross", *named, "--json").json()
+        assert muted["dependency"]["referenced"] == {"table": "orders", "columns": ["net", "gross"]}
+    twice = shop("explain", "orders", "net,gross", "--in", "orders.net", "--in", "orders.gross")
+    assert (twice.code, twice.out) == (2, "")
+    assert "--in is given 2 times; give it once: several columns of one table have commas" in twice.err
+
+
+@pytest.mark.parametrize("command", ["show", "log", "links"])
+def test_a_table_is_named_as_everywhere(shop: Shell, command: str) -> None:
+    by_name, by_option = shop(command, "orders"), shop(command, "--table", "orders")
+    assert (by_name.code, by_name.out) == (0, by_option.out)
+    assert command == "links" or by_name.out != shop(command).out  # all its links are of both tables
+    assert shop(command, "orders", "--table", "orders").out == by_name.out
+    both = shop(command, "orders", "--table", "customers")
+    assert (both.code, both.out) == (2, "")
+    assert "TABLE is 'orders', and --table 'customers': give one of them." in both.err
+    assert "no table 'ordres'" in shop(command, "ordres").err
+
+
 def test_a_pin_of_an_inclusion_names_its_tables(shop: Shell) -> None:
     text = "orders[customer_id] in customers[id]"
     assert shop("pin", text).out == f"pinned {text}: holds (version 2)\n"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
 import typer
 
 import holdfast
+from holdfast.app.completing import complete_other_column, complete_side, complete_table
 from holdfast.app.options import EngineName, columns_of
 from holdfast.app.report.paper import Paper, progress_on
 from holdfast.app.report.texts import columns_text, safe, share, side_text
@@ -80,18 +81,6 @@ def found_workspace() -> str | None:
         if os.path.exists(os.path.join(place, MARKER)):
             return place
     return None
-
-
-def tables_at(workspace: str | None) -> list[str]:
-    """The tables of a workspace, or of the default one; none if it cannot be read: a shell asks."""
-    place = workspace or found_workspace()
-    if place is None:
-        return []
-    try:
-        with holdfast.open(place, create=False, engine="inline") as ws:
-            return ws.tables()
-    except HoldfastError:
-        return []
 
 
 @contextlib.contextmanager
@@ -259,13 +248,30 @@ class Referenced:
     """The column that an inclusion is about, as an option or as two."""
 
     within: Annotated[
-        str | None,
-        typer.Option("--in", metavar="TABLE.COLUMN", help="An inclusion in this column, not a key."),
+        list[str] | None,
+        typer.Option(
+            "--in",
+            metavar="TABLE.COLUMN",
+            help="An inclusion in this column, not a key; of several columns with commas: payment.a,b.",
+            autocompletion=complete_side,
+        ),
     ] = None
     in_table: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="The same, where names have dots: the table ...")
+        str | None,
+        typer.Option(
+            metavar="TABLE",
+            help="The same, where names have dots: the table ...",
+            autocompletion=complete_table,
+        ),
     ] = None
-    in_column: Annotated[str | None, typer.Option(metavar="COLUMN", help="... and the column.")] = None
+    in_column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="... and the column; repeated, or with commas, several.",
+            autocompletion=complete_other_column,
+        ),
+    ] = None
 
     @property
     def named(self) -> bool:
@@ -273,18 +279,23 @@ class Referenced:
 
     def side(self, ws: holdfast.Workspace) -> Side | None:
         """The side that the options name; None if they name none."""
-        within, table, column = self.within, self.in_table, self.in_column
-        if within is None:
-            if table is None and column is None:
+        within, table, columns = self.within, self.in_table, self.in_column
+        if not within:
+            if table is None and not columns:
                 return None
-            if table is None or column is None:
+            if table is None or not columns:
                 raise UsageError(
                     "--in-table and --in-column belong together: give both, or --in TABLE.COLUMN."
                 )
-            return Side(table, tuple(columns_of(table, ws.schema(table).names, [column])))
-        if table is not None or column is not None:
+            return Side(table, tuple(columns_of(table, ws.schema(table).names, columns)))
+        if table is not None or columns:
             raise UsageError("give --in TABLE.COLUMN, or --in-table and --in-column; not all of them.")
-        return named_side(ws, within, "--in", "say it with --in-table and --in-column")
+        if len(within) > 1:
+            raise UsageError(
+                f"--in is given {len(within)} times; give it once: several columns of one table have commas "
+                "between, such as --in payment.a,b."
+            )
+        return named_side(ws, within[0], "--in", "say it with --in-table and --in-column")
 
 
 def named_side(ws: holdfast.Workspace, text: str, where: str, otherwise: str) -> Side:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from holdfast.app.completing import complete_kinds, complete_table
 from holdfast.app.report.texts import listed
 from holdfast.core.words.condition import is_condition
 from holdfast.core.words.notation import ARROW
@@ -43,14 +44,6 @@ class Dialect(StrEnum):
     duckdb = "duckdb"
 
 
-def complete_table(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For a shell: the tables of the workspace that is named so far."""
-    from holdfast.app.calls import tables_at
-
-    named = ctx.parent.params.get("workspace") if ctx.parent else None
-    return [name for name in tables_at(named) if name.startswith(incomplete)]
-
-
 TableName = Annotated[
     str,
     typer.Argument(metavar="TABLE", help="The table's name in the workspace.", autocompletion=complete_table),
@@ -58,6 +51,10 @@ TableName = Annotated[
 OneTable = Annotated[
     str | None,
     typer.Option("--table", metavar="TABLE", help="Only this table.", autocompletion=complete_table),
+]
+ThisTable = Annotated[
+    str | None,
+    typer.Argument(metavar="[TABLE]", help="Only this table.", autocompletion=complete_table),
 ]
 MaxMissing = Annotated[
     float | None,
@@ -75,6 +72,14 @@ SqlDialect = Annotated[Dialect | None, typer.Option("--dialect", help="Of SQL; a
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 All = Annotated[bool, typer.Option("--all", help="Do not shorten long lists.")]
 
+
+def one_table(argument: str | None, option: str | None) -> str | None:
+    """The table that is named, as an argument or by --table."""
+    if argument is not None and option not in (None, argument):
+        raise UsageError(f"TABLE is {shorten(argument)}, and --table {shorten(option)}: give one of them.")
+    return argument if option is None else option
+
+
 # --- How tables are tracked -------------------------------------------------------------------------------
 
 
@@ -86,6 +91,7 @@ class Tracking:
         str,
         typer.Option(
             metavar="KIND,...",
+            autocompletion=complete_kinds,
             help="What to keep: ucc (keys), fd (functional dependencies), ind (inclusions), dc (denial "
             "constraints: rules about two rows; row comes with them), row (rules about each row), profile "
             "(what the values of each column are like, and rules about them).",

@@ -10,7 +10,17 @@ import typer
 
 import holdfast
 from holdfast.app.calls import opened, tell
-from holdfast.app.options import All, Dialect, Json, MaxMissing, OneTable, Output, SqlDialect
+from holdfast.app.options import (
+    All,
+    Dialect,
+    Json,
+    MaxMissing,
+    OneTable,
+    Output,
+    SqlDialect,
+    ThisTable,
+    one_table,
+)
 from holdfast.app.report.links import print_links
 from holdfast.app.writing import print_written, written_to
 from holdfast.core.words.dependency import Ucc
@@ -32,6 +42,7 @@ class ExportFormat(StrEnum):
 
 def links(
     ctx: typer.Context,
+    only: ThisTable = None,
     table: OneTable = None,
     max_error: MaxMissing = None,
     reasons: Annotated[bool, typer.Option("--reasons", help="All reasons, not only the weightiest.")] = False,
@@ -43,7 +54,7 @@ def links(
     A score is between 0 and 1; what is over 0.5 is proposed. Reasons add points to it, or take some away.
     """
     with opened(ctx) as ws:
-        linkage, version = ws.inds.links(table, max_error=max_error), ws.version
+        linkage, version = ws.inds.links(one_table(only, table), max_error=max_error), ws.version
     tell(
         as_json,
         lambda: {"version": version, **linkage.to_dict()},

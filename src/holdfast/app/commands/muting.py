@@ -8,7 +8,7 @@ import typer
 
 from holdfast.app.calls import Referenced, opened, tell
 from holdfast.app.commands.reading import Asked, question_of
-from holdfast.app.options import Json, TableName, complete_table
+from holdfast.app.options import Json, TableName, ThisTable
 from holdfast.app.report.muted import print_all_muted, print_muted
 from holdfast.errors import UsageError
 
@@ -43,10 +43,7 @@ def mute(
 
 def muted(
     ctx: typer.Context,
-    table: Annotated[
-        str | None,
-        typer.Argument(metavar="[TABLE]", help="Only of this table.", autocompletion=complete_table),
-    ] = None,
+    table: ThisTable = None,
     as_json: Json = False,
 ) -> None:
     """List what is muted, and why."""

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from holdfast.app.calls import opened, tell
+from holdfast.app.completing import complete_column
 from holdfast.app.options import Json, TableName, columns_of
 from holdfast.app.report.profiles import print_column, print_profile
 
@@ -17,7 +18,10 @@ def profile(
     column: Annotated[
         list[str] | None,
         typer.Option(
-            "--column", metavar="COL,...", help="Only these columns, and all that is known of them."
+            "--column",
+            metavar="COL,...",
+            help="Only these columns, and all that is known of them.",
+            autocompletion=complete_column,
         ),
     ] = None,
     at: Annotated[int | None, typer.Option(metavar="VERSION", help="As of this version.")] = None,

@@ -11,7 +11,8 @@ import typer
 import holdfast
 from holdfast.app import options
 from holdfast.app.calls import Referenced, dc_bounds, open_workspace, opened, tell
-from holdfast.app.options import All, Json, OneTable, TableName
+from holdfast.app.completing import complete_column, complete_kind
+from holdfast.app.options import All, Json, OneTable, TableName, ThisTable, one_table
 from holdfast.app.report.fds import print_fd_log
 from holdfast.app.report.log import print_log
 from holdfast.app.report.paper import Paper
@@ -28,6 +29,7 @@ Asked = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="COLUMN|KEY|FD|IND|RULE",
+        autocompletion=complete_column,
         help="Columns, as separate arguments or with commas; or, in quotes, a key: '[id, day]'; a functional "
         "dependency: 'zip -> city' ('[] -> city': the column is constant); an inclusion: "
         "'orders[customer] in customers[id]'; a rule about two rows, t and s: 'not(t.zip = s.zip and "
@@ -39,11 +41,13 @@ Asked = Annotated[
 
 def log(
     ctx: typer.Context,
+    only: ThisTable = None,
     table: OneTable = None,
     kind: Annotated[
         str | None,
         typer.Option(
             metavar="KIND",
+            autocompletion=complete_kind,
             help="Only changes of this kind (ucc, ind, dc, row, profile); fd: the versions at which each "
             "functional dependency held.",
         ),
@@ -56,6 +60,7 @@ def log(
     With --kind fd: when each functional dependency held, and what it outlived; what broke comes first.
     """
     check_kind(kind)
+    table = one_table(only, table)
     ws = open_workspace(ctx)
     if kind == "fd":
         _log_fds(ws, table, everything, as_json)

@@ -14,7 +14,8 @@ import holdfast
 from holdfast.app import options
 from holdfast.app.calls import Referenced, opened, tell
 from holdfast.app.commands.reading import Asked, question_of
-from holdfast.app.options import All, Json, complete_table
+from holdfast.app.completing import complete_table
+from holdfast.app.options import All, Json, ThisTable
 from holdfast.app.report.pins import print_all_pins, print_pin_change, print_pinned
 from holdfast.app.writing import print_written, written_to
 from holdfast.core.words.change import Pin
@@ -146,11 +147,12 @@ def pin(
     remove: Annotated[bool, typer.Option("--remove", help="Rely on it no longer.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Rely on something, in any form of `explain`: `check` guards it.
+    """Rely on something, so that `check` guards it.
 
-    Every batch then says whether it holds, within the tolerance, and `check` has exit code 1 if it would not
-    (unless its severity is less than error). Of a rule it also says how many pairs of rows violate it.
-    Pinned again, it has the new terms. Many at once are one version, all of them or none.
+    Whatever 'holdfast explain' understands. Every batch then says whether it holds, within the tolerance, and
+    `check` has exit code 1 if it would not (unless its severity is less than error). Of a rule it also says
+    how many pairs of rows violate it. Pinned again, it has the new terms. Many at once are one version, all
+    of them or none.
     """
     terms = given.terms()
     several = many.check(table, columns or (), terms, alone=remove or referenced.named)
@@ -216,10 +218,7 @@ def _wanted(
 
 def pins(
     ctx: typer.Context,
-    table: Annotated[
-        str | None,
-        typer.Argument(metavar="[TABLE]", help="Only of this table.", autocompletion=complete_table),
-    ] = None,
+    table: ThisTable = None,
     output: Annotated[
         Path | None,
         typer.Option(

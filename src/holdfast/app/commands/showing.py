@@ -12,7 +12,8 @@ import typer
 
 import holdfast
 from holdfast.app.calls import dc_bounds, evidence_text, note, open_workspace, opened, print_json
-from holdfast.app.options import All, Json, OneTable, check_share
+from holdfast.app.completing import complete_kind
+from holdfast.app.options import All, Json, OneTable, ThisTable, check_share, one_table
 from holdfast.app.report.covers import print_cover, print_inds, print_listed
 from holdfast.app.report.dcs import dc_dict, print_dcs, print_row_rules
 from holdfast.app.report.fds import print_fds
@@ -46,6 +47,7 @@ class Showing:
         str | None,
         typer.Option(
             metavar="KIND",
+            autocompletion=complete_kind,
             help="Only this kind: ucc (keys), fd (functional dependencies), ind (inclusions), dc (denial "
             "constraints), row (rules about each row) or profile (rules about each column).",
         ),
@@ -137,9 +139,9 @@ class Showing:
                 raise UsageError(f"--{self.form} and {option} do not go together: give one of them.")
 
 
-def show(ctx: typer.Context, showing: Showing, as_json: Json = False) -> None:
+def show(ctx: typer.Context, only: ThisTable = None, *, showing: Showing, as_json: Json = False) -> None:
     """Show what holds: keys, dependencies, inclusions, rules."""
-    showing, lake = showing.checked(), None
+    showing, lake = replace(showing, table=one_table(only, showing.table)).checked(), None
     if showing.top is None:
         ws = open_workspace(ctx)
         lake = _lake_of(ws, showing)

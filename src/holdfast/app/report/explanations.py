@@ -174,7 +174,9 @@ def _group_text(group: ViolatingGroup, rhs: str) -> str:
 def _print_turns(paper: Paper, changes: Iterable[ChangeRow]) -> None:
     from holdfast.core.store.ledger_rows import change_dict
 
-    print_events(paper, [change_dict(change) for change in changes], limit=TURNS_SHOWN)
+    # Whatever they mean: somebody has asked for them.
+    told = [{name: v for name, v in change_dict(change).items() if name != "role"} for change in changes]
+    print_events(paper, told, limit=TURNS_SHOWN)
 
 
 def _turn(turned: CommitRow | None, tracked: str) -> str:
