@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -234,6 +235,16 @@ def test_stems_are_unique() -> None:
 def test_a_module_is_read_in_one_sitting(path: Path) -> None:
     if "kernels" not in module_of(path).split("."):
         assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES, path
+
+
+@pytest.mark.parametrize("package", [p for p in FILES if p.name == "__init__.py"], ids=module_of)
+def test_every_package_says_what_lives_there_and_what_to_read_first(package: Path) -> None:
+    text = ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or ""
+    for name in re.findall(r"`([\w/]+\.py)`", text):
+        assert any((folder / name).exists() for folder in (package.parent, ROOT)), f"{package}: no {name}"
+    modules = [path for path in package.parent.glob("*.py") if not path.name.startswith("__")]
+    if len(modules) > 2 and package.parent != ROOT:
+        assert re.search(r"\bRead\b|\bfirst\b|in the order", text), f"{package}: what is to be read first?"
 
 
 def test_no_drawer_for_leftovers() -> None:

@@ -3,5 +3,5 @@
 Read `keys.py` (SWAN), then `fd_state.py` and the two kinds of evidence, `fd_counted.py` (DynASt) and
 `fd_witnessed.py`; `fd_ranking.py` says which deserve a look. `key_class.py` and `fd_class.py` are what a
 workspace tracks, `key_reading.py` and `fd_reading.py` what it answers, from what `refs.py` says a commit has;
-`normal_forms/` proposes tables.
+`key_news.py` and `fd_news.py` say what a batch did, `repairs.py` proposes values, `normal_forms/` tables.
 """
