@@ -69,7 +69,6 @@ SECONDS = 60.0
 class BestFds(Coded, Ranked):
     """The best dependencies of a table, without those of constant columns and of keys."""
 
-    table: str
     by: By
     fds: tuple[RankedFd, ...]  # best first
     constants: tuple[str, ...]  # columns of one value
@@ -109,7 +108,6 @@ def best_fds(
     done = search.run(max_lhs)
     names, varying = relation.schema.names, set(search.varying.tolist())
     return BestFds(
-        table,
         by,
         search.best.ranked(table, names),
         tuple(name for c, name in enumerate(names) if c not in varying),
