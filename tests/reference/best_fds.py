@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from math import sqrt
 from typing import NamedTuple
 
-from reference.fds import groups, minimal_fds
+from reference.fds import groups, holds, minimal_fds
 from reference.keys import Row
 
 
@@ -50,14 +50,18 @@ def best_fds(
     >>> [(fd.lhs, fd.rhs, fd.redundancy) for fd in best_fds(rows, 3, "equal", "redundancy")]
     [((0,), 1, 1)]
     """
-    n, n_different = len(rows), n_groups(rows, range(n_columns), nulls)
+    # A constant column tells nothing apart, so no minimal left-hand side has one.
+    varying = [c for c in range(n_columns) if not holds(rows, (), c, nulls)]
+    narrow = [tuple(row[c] for c in varying) for row in rows]
+    n, n_different = len(rows), n_groups(rows, range(n_columns), nulls) if rows else 0
     measured = []
-    for lhs, rhs in minimal_fds(rows, n_columns, nulls, max_lhs):
+    for places, at in minimal_fds(narrow, len(varying), nulls, max_lhs):
+        lhs, rhs = tuple(sorted(varying[i] for i in places)), varying[at]
         k = n_groups(rows, lhs, nulls)
-        if lhs and k < n_different:
+        if k < n_different:
             surprise = (1 - agreeing_share(rows, rhs, nulls)) * (n - k) / (n - 1)
             score = sqrt(surprise) * 0.75 ** (len(lhs) - 1) * (1 - 0.15)
-            measured.append(Measured(tuple(sorted(lhs)), rhs, n - k, score))
+            measured.append(Measured(lhs, rhs, n - k, score))
 
     def place(fd: Measured) -> tuple[float, int, int, list[int]]:
         worth = fd.score if by == "score" else fd.redundancy

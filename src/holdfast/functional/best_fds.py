@@ -25,7 +25,7 @@ time ends the search; then it says which places are certain.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -61,6 +61,8 @@ Bool = NDArray[np.bool_]
 By = Literal["score", "redundancy"]
 # Left-hand sides that are validated in one job.
 ROUND = 512
+# Candidates that wait for it, before more of them are looked for; and those of one more right-hand side.
+WAITING = 1 << 20
 # Seconds after which the search stops, unless told otherwise.
 SECONDS = 60.0
 
@@ -204,18 +206,19 @@ class _Search:
         try:
             while self.size != max_lhs:
                 self.size += 1
-                admitted = self._admitted()
-                if not admitted:
+                open_ = [rhs for rhs in self.varying.tolist() if len(self._admitted(rhs))]
+                if not open_:
                     break
-                self._settle(*self._candidates(admitted))
+                for masks, rhs in self._candidates(open_):
+                    self._settle(masks, rhs)
         except TimeoutError:
             return False
         return True
 
     def n_certain(self) -> int:
         """How many of the best come before all that left-hand sides of this size, or larger, may be worth."""
-        bounds = [self._bounds(others, rhs).max() for rhs, others in self._admitted().items()]
-        highest, worths = max(bounds, default=-1.0), self.best.worths
+        bounds = [self._bounds(self._admitted(rhs), rhs) for rhs in self.varying.tolist()]
+        highest, worths = np.concatenate([*bounds, [-1.0]]).max(), self.best.worths
         smaller = popcounts(self.best.masks) < self.size
         return int(((worths > highest) | ((worths == highest) & smaller)).sum())
 
@@ -231,28 +234,27 @@ class _Search:
         sizes = np.full(len(others), self.size)
         return self.best.worth.of(sizes, self._least(others), np.full(len(others), rhs, dtype=np.int32))
 
-    def _admitted(self) -> dict[int, I64]:
-        """By right-hand side the columns that left-hand sides of this size may have, if there are enough."""
-        admitted = {}
-        for rhs in self.varying.tolist():
-            others = self.varying[self.varying != rhs]
-            sizes, right = np.full(len(others), self.size), np.full(len(others), rhs, dtype=np.int32)
-            others = others[self.best.admits(sizes, self._least(others), right)]
-            if len(others) >= self.size:
-                admitted[rhs] = others
-        return admitted
+    def _admitted(self, rhs: int) -> I64:
+        """The columns that left-hand sides of this size may have; none where they are too few."""
+        others = self.varying[self.varying != rhs]
+        sizes, right = np.full(len(others), self.size), np.full(len(others), rhs, dtype=np.int32)
+        others = others[self.best.admits(sizes, self._least(others), right)]
+        return others if len(others) >= self.size else others[:0]
 
-    def _candidates(self, admitted: dict[int, I64]) -> tuple[U64, I32]:
-        """(masks, rhs): the left-hand sides of this size that no evidence is against."""
+    def _candidates(self, columns: Sequence[int]) -> Iterator[tuple[U64, I32]]:
+        """(masks, rhs): the left-hand sides of this size that no evidence is against, WAITING at a time."""
         full = full_mask(self._evidence.n_columns)
-        masks, rhs = [self.best.masks[:0]], [self.best.rhs[:0]]
-        for c, others in admitted.items():
+        waiting: list[U64] = []
+        right: list[I32] = []
+        for c in columns:
             self._watch()
-            within, edges = mask_of(others.tolist(), len(full)), full & ~self._evidence.lacking(c)
-            sets = minimal_hitting_sets(edges, within, self.size, self._watch)
-            masks.append(sets[popcounts(sets) == self.size])
-            rhs.append(np.full(len(masks[-1]), c, dtype=np.int32))
-        return np.concatenate(masks), np.concatenate(rhs)
+            within = mask_of(self._admitted(c).tolist(), len(full))
+            sets = minimal_hitting_sets(full & ~self._evidence.lacking(c), within, self.size, self._watch)
+            waiting.append(sets[popcounts(sets) == self.size])
+            right.append(np.full(len(waiting[-1]), c, dtype=np.int32))
+            if sum(map(len, waiting)) > WAITING or c == columns[-1]:
+                yield np.concatenate(waiting), np.concatenate(right)
+                waiting, right = [], []
 
     def _settle(self, masks: U64, rhs: I32) -> None:
         """Validate and measure candidates that may be among the best, those of the highest bounds first."""
