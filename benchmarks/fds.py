@@ -10,7 +10,8 @@ For each mode (a table and a way to track it), in a process of its own and in a 
 
 Then HyFD, Pyro and Tane on the same CSV files. What they find is compared, FD by FD, at the start and after
 batches; where both differ, the rows decide who is wrong (`Judge`). Is it holdfast, then this heads the report
-and the exit code is 1. Last, whether comparing equal prefixes of batch rows once pays.
+and the exit code is 1. Last, whether comparing equal prefixes of batch rows once pays, and how long it takes
+to find the best dependencies of wide tables without the others.
 
     python -m benchmarks.fds [--modes adult,claims] [--data DIR] [--quick] [--no-peers] [--render]
 """
@@ -408,6 +409,10 @@ def run_child(mode: Mode, data: Path | None, workspace: Path, found: Path, out_f
             from benchmarks.agree_sets import sharing
 
             out["rows"] = sharing(data or REAL)
+        elif mode is BEST:
+            from benchmarks.best_fds import best
+
+            out["rows"] = best(data or REAL)
         else:
             measure_mode(mode, mode.open_table(data), workspace, found, out)
     except Exception as error:
@@ -416,7 +421,9 @@ def run_child(mode: Mode, data: Path | None, workspace: Path, found: Path, out_f
     out_file.write_text(json.dumps(out))
 
 
-SHARING = Mode("sharing", "", 0, {}, ())  # of prefixes: a measurement of its own
+# Measurements of their own: of prefixes; of the best dependencies without the others.
+SHARING, BEST = Mode("sharing", "", 0, {}, ()), Mode("best", "", 0, {}, ())
+ALONE = {mode.name: mode for mode in (SHARING, BEST)}
 
 
 # --- who is right -------------------------------------------------------------------------------
@@ -592,7 +599,7 @@ def write_results(results: Json, folder: Path, stem: str) -> None:
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    names = [*MODES, SHARING.name]
+    names = [*MODES, *ALONE]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fds", description=__doc__.split("\n")[0])
     parser.add_argument("--modes", default=None, help=f"some of {', '.join(names)}; all by default")
     parser.add_argument(
@@ -618,7 +625,7 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     args = parse(argv)
     if args.child:
-        mode = MODES.get(args.child, SHARING)
+        mode = {**MODES, **ALONE}[args.child]
         run_child(mode, args.data, args.child_ws, args.child_found, args.child_out)
         return 0
     stem = "fds-quick" if args.quick else "fds"
@@ -645,8 +652,8 @@ def main(argv: list[str] | None = None) -> int:
         for mode in (mode for name, mode in MODES.items() if name in args.modes):
             results["modes"].append(run.mode(mode))
             write_results(results, args.results, stem)  # after each mode: a long run may be stopped
-        if SHARING.name in args.modes:
-            results["sharing"] = run.child(SHARING)
+        for name in (name for name in ALONE if name in args.modes):
+            results[name] = run.child(ALONE[name])
             write_results(results, args.results, stem)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

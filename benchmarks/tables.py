@@ -386,6 +386,47 @@ def ncvoter(
     return table.select(NCVOTER_COLUMNS[:n_columns])
 
 
+N_DISTRICTS, N_ELECTIONS = 12, 24
+NCVOTER94_COLUMNS = [
+    *NCVOTER_COLUMNS,
+    *(f"district_{i}_{what}" for i in range(N_DISTRICTS) for what in ("abbrv", "desc")),
+    *(f"election_{i}" for i in range(N_ELECTIONS)),
+    *"age_group birth_year registr_year cancellation_dt mail_state confidential_ind".split(),
+]
+
+
+def ncvoter94_rows(rows: Rows, seed: int, table_rows: int) -> pa.Table:
+    """The given rows of a register of voters with 94 columns, as many as the real one has.
+
+    Districts follow from the precinct, each with a number and a name; whoever went to one election went to
+    more of them, and most cells of the later columns are NULL or one value.
+    """
+    register = ncvoter_rows(rows, seed, table_rows)
+    precinct = pc.cast(pc.replace_substring(register["precinct_abbrv"], "PR", ""), pa.int64()).to_numpy()
+    age = register["birth_age"].to_numpy()
+    registered = pc.year(register["registr_dt"]).to_numpy()
+    keen = unit(seed, "keen", rows) ** 2
+    columns: list[pa.Array | pa.ChunkedArray] = list(register.columns)
+    for i in range(N_DISTRICTS):
+        number = (precinct * (2 * i + 3) + i) % (5 + 7 * i)
+        columns += [pick(_labels(f"D{i}-", 90), number), pick(_names(90, f" {i}"), number)]
+    for i in range(N_ELECTIONS):
+        there = unit(seed, f"election {i}", rows) < keen * (0.9 - i / 40)
+        columns.append(
+            pick(("IN PERSON", "ABSENTEE", "CURBSIDE"), weighted(seed, f"how {i}", rows, (70, 27, 3)), ~there)
+        )
+    gone = pc.equal(register["status_cd"], "R")
+    columns += [
+        pick(("18-25", "26-40", "41-65", "66+"), np.searchsorted([26, 41, 66], age, side="right")),
+        pa.array(2018 - age),
+        pa.array(registered),
+        pc.if_else(gone, days(_day("2018-10-01") + 7 * zipf(seed, "gone", rows, 60, 0.6)), None),
+        pick(("NC",), np.zeros_like(rows), pc.is_null(register["mail_city"]).to_numpy()),
+        pick(("N", "Y"), weighted(seed, "confidential", rows, (999, 1))),
+    ]
+    return pa.table(columns, names=NCVOTER94_COLUMNS)
+
+
 # --- adult ------------------------------------------------------------------------------------
 
 ADULT_COLUMNS = (
@@ -729,6 +770,7 @@ def append_csv(base: Path, rows: pa.Table, out: Path) -> None:
 MAKERS: dict[str, Callable[[Rows, int, int], pa.Table]] = {
     "lineitem": lineitem_rows,
     "ncvoter": ncvoter_rows,
+    "ncvoter94": ncvoter94_rows,
     "adult": adult_rows,
     "claims": claims_rows,
     "uniprot": uniprot_rows,

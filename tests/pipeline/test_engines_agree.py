@@ -184,6 +184,19 @@ def test_jobs_do_not_grow_with_keys_or_rows(opened: Opener, tmp_path: Path) -> N
     assert max(deleted) <= DELETE_JOBS + 1  # an index, when keys have shrunk past the ones there are
 
 
+def test_the_best_functional_dependencies(opened: Opener, tmp_path: Path) -> None:
+    """Found by both in the same way, from rows in several segments."""
+    answers = []
+    for ws in (opened("inline"), opened("spark")):
+        rows = many_keys(600)
+        rows[:, 6], rows[:, 7] = rows[:, 0] % 4, rows[:, 1] * 9 + rows[:, 2]
+        ws.track("t", numbers(rows[:500]), kinds=["ucc"], max_columns=1)
+        ws.apply("t", inserts=numbers(rows[500:]))
+        answers.append([ws.fds.best("t", 5, by=by, seconds=None) for by in ("score", "redundancy")])
+    assert answers[0] == answers[1]
+    assert {("c0",), ("c7",)} <= {r.fd.lhs for r in answers[0][0].fds}
+
+
 # -- Spark DataFrames --------------------------------------------------------------------------------------
 
 

@@ -58,7 +58,7 @@ class DcReader:
 
     def masks(self, state: TableState) -> U64:
         """What `listed` lists, as masks of the predicates of `space`; of a table that is tracked for it."""
-        ref = self.needed(state)
+        ref = self._needed(state)
         if not ref.operators:
             return telling(read_dcs(self._tables.root, ref), ref.space)
         from holdfast.denial.dc_list import listed_masks

@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow, turned_dict
 from holdfast.core.words.dependency import Fd
 from holdfast.core.words.display import SelfExplaining
 
 if TYPE_CHECKING:
     from holdfast.core.evidence.groups import ViolatingGroup
+    from holdfast.core.rows.relation import Relation
+
+GROUPS_SHOWN = 8
+ROWS_PER_GROUP = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +28,20 @@ class Measured:
     rows_to_remove: int = 0
     violating_rows: int = 0
     groups: tuple[ViolatingGroup, ...] = ()
+
+    @classmethod
+    def of(cls, relation: Relation, mask: NDArray[np.uint64], column: int) -> Measured:
+        """What the rows say of a dependency; one that holds after all has no groups."""
+        from holdfast.core.cover.news import plain_rows
+        from holdfast.core.evidence.groups import measure_fds, violating_groups
+
+        measures = measure_fds(relation, mask[None, :], np.array([column], dtype=np.int64))
+        violations = int(measures.violations[0])
+        if not violations:
+            return cls()
+        groups = violating_groups(relation, mask, column, GROUPS_SHOWN, ROWS_PER_GROUP, plain_rows)
+        n_removed = relation.n_rows - int(measures.kept_rows[0])
+        return cls(violations, n_removed, int(measures.violating_rows[0]), tuple(groups))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -41,7 +41,7 @@ from holdfast.core.rows.relation import Relation
 from holdfast.core.store.tabular import Ranked
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Fd
-from holdfast.functional.fd_score import SIZE_FACTOR
+from holdfast.functional.fd_score import size_factors
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -164,11 +164,10 @@ def mu_plus(pdep: F64, pdep_rhs: F64, n_groups: I64, n_rows: int) -> F64:
     return np.where((chance > 0) & (pdep < 1), np.clip(1 - (1 - pdep) / safe, 0.0, 1.0), 1.0)
 
 
-def scores(masks: U64, mu: F64, surprises: F64, stabilities: F64) -> F64:
+def scores(sizes: I64, mu: F64, surprises: F64, stabilities: F64) -> F64:
     """mu+ * sqrt(surprise) * SIZE_FACTOR ^ (|X| - 1) * (1 - STABILITY_SHARE * (1 - stability))."""
-    size: F64 = SIZE_FACTOR ** np.maximum(popcounts(masks) - 1, 0)
     steady: F64 = 1 - STABILITY_SHARE * (1 - stabilities)
-    return mu * np.sqrt(surprises) * size * steady
+    return mu * np.sqrt(surprises) * size_factors(sizes) * steady
 
 
 def least_groups(masks: U64, columns: ColumnStatistics) -> I64:
@@ -299,7 +298,8 @@ class Dependencies:
 
     def scores(self, measured: Measured) -> F64:
         """The scores; upper bounds where nothing is measured, 0 for those that follow from a key."""
-        points = scores(self.masks, *self.measures(measured), stability(self.history, self.columns.n_rows))
+        outlived = stability(self.history, self.columns.n_rows)
+        points = scores(popcounts(self.masks), *self.measures(measured), outlived)
         return np.where(self.implied, 0.0, points)
 
     def questions(self, at: I64) -> tuple[I64, I64]:
@@ -335,7 +335,6 @@ def rank(fds: Dependencies, measured: Measured, top: int | None = None) -> FdRan
     a sort; words are found only for what is returned.
     """
     n = len(fds.masks)
-    mu, surprises = fds.measures(measured)
     points = fds.scores(measured)
     is_measured = measured.known & ~fds.implied
     tier = np.where(fds.implied, 2, np.where(is_measured, 0, 1))
@@ -343,9 +342,7 @@ def rank(fds: Dependencies, measured: Measured, top: int | None = None) -> FdRan
     order = np.lexsort((np.arange(n), sizes, -points, tier))[:top]
     unmeasured = tier == 1
     highest = float(points[unmeasured].max(initial=0.0)) if unmeasured.any() else -1.0
-    ranked = tuple(
-        _ranked(fds, measured, i, *(float(x[i]) for x in (points, surprises, mu))) for i in order.tolist()
-    )
+    ranked = ranked_in(fds, measured, order)
     certain = (tier[order] == 0) & (points[order] >= highest)
     n_certain = len(order) if not unmeasured.any() else int(np.cumprod(certain).sum())
     return FdRanking(ranked, n, int(fds.implied.sum()), int(is_measured.sum()), n_certain)
@@ -403,6 +400,15 @@ def measured_at(relation: Relation, fds: Dependencies, measured: Measured, at: I
         measures.n_groups[inverse],
         np.where(exact, 1.0, measures.pdep[inverse]),
         np.where(exact, n_rows, measures.kept_rows[inverse]),
+    )
+
+
+def ranked_in(fds: Dependencies, measured: Measured, order: I64) -> tuple[RankedFd, ...]:
+    """The dependencies in an order of theirs, each with its reasons."""
+    mu, surprises = fds.measures(measured)
+    points = fds.scores(measured)
+    return tuple(
+        _ranked(fds, measured, i, *(float(x[i]) for x in (points, surprises, mu))) for i in order.tolist()
     )
 
 

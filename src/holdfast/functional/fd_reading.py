@@ -31,6 +31,7 @@ from holdfast.functional.refs import FdRef, fd_ref, key_ref, named_fds, read_app
 if TYPE_CHECKING:
     from holdfast.core.cover.violating_rows import ViolatingRows
     from holdfast.core.evidence.counted import CountedEvidence
+    from holdfast.functional.best_fds import BestFds, By
     from holdfast.functional.fd_ranking import FdRanking
     from holdfast.functional.normal_forms.proposal import Decomposition, Form
     from holdfast.functional.repairs import Repairs
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
-
-GROUPS_SHOWN = 8
-ROWS_PER_GROUP = 4
 
 
 class FdReader:
@@ -129,7 +127,8 @@ class FdReader:
         holds = trivial or bool(parts)
         measured = Measured()
         if not holds:
-            measured = self._measured(state, mask, column)
+            with self._tables.opened(state) as relation:
+                measured = Measured.of(relation, mask, column)
             # Only under a bound on left-hand sides can the rows say otherwise than the cover.
             holds = measured.violations == 0
         since, turned = self._spell(state, base, mask, column, now=trivial or bool(parts), wide=wide)
@@ -300,6 +299,26 @@ class FdReader:
                 relation, table, masks, rhs, errors=errors, implied=implied, history=history, top=top
             )
 
+    def best(
+        self,
+        table: str,
+        n: int = 20,
+        *,
+        by: By = "score",
+        max_lhs: int | None = None,
+        seconds: float | None = 60.0,
+    ) -> BestFds:
+        """The n best dependencies of any table, tracked for them or not, found without listing all.
+
+        `by` the score, as of a table without a history, or "redundancy" (`RankedFd`). Without what follows
+        from a key, constant columns by name. After so many seconds only the first `n_certain` are exact.
+        """
+        from holdfast.functional.best_fds import best_fds
+
+        _, state = self._tables.current(table)
+        with self._tables.opened(state) as relation:
+            return best_fds(relation, table, n, by, max_lhs=max_lhs, seconds=seconds)
+
     def normalise(
         self,
         table: str,
@@ -400,25 +419,6 @@ class FdReader:
 
         with self._tables.opened(state) as relation:
             return int(measure_fds(relation, lhs, rhs).violations[0])
-
-    def _measured(self, state: TableState, mask: U64, column: int) -> Measured:
-        """What the rows say of a dependency; one that holds after all has no groups."""
-        from holdfast.core.cover.news import plain_rows
-        from holdfast.core.evidence.groups import measure_fds, violating_groups
-
-        rhs = np.array([column], dtype=np.int64)
-        with self._tables.opened(state) as relation:
-            measures = measure_fds(relation, mask[None, :], rhs)
-            violations = int(measures.violations[0])
-            if not violations:
-                return Measured()
-            groups = violating_groups(relation, mask, column, GROUPS_SHOWN, ROWS_PER_GROUP, plain_rows)
-        return Measured(
-            violations,
-            state.n_rows - int(measures.kept_rows[0]),
-            int(measures.violating_rows[0]),
-            tuple(groups),
-        )
 
     def _approximate_cover(self, state: TableState, at: int | None, max_error: float) -> tuple[U64, I32, I64]:
         """(masks, rhs, violations): kept for the tracked error, else worked out from the evidence."""

@@ -17,6 +17,18 @@ I64 = NDArray[np.int64]
 SIZE_FACTOR = 0.75
 
 
+def size_factors(sizes: I64) -> F64:
+    """SIZE_FACTOR ^ (|X| - 1), 1 of no columns: float64[n].
+
+    The powers of Python: those of NumPy may differ in the last digit, by how many are worked out at once.
+
+    >>> size_factors(np.array([0, 1, 3])).tolist()
+    [1.0, 1.0, 0.5625]
+    """
+    factors = [SIZE_FACTOR ** max(k - 1, 0) for k in range(int(sizes.max(initial=0)) + 1)]
+    return np.array(factors, dtype=np.float64)[sizes]
+
+
 def score_bounds(n_rows: int, sizes: I64, most_values: ArrayLike, rhs_values: ArrayLike) -> F64:
     """The bounds of some dependencies, 0 to 1: float64[n]; 0 of a constant column.
 
@@ -31,7 +43,5 @@ def score_bounds(n_rows: int, sizes: I64, most_values: ArrayLike, rhs_values: Ar
         return np.zeros(len(sizes))
     groups = np.minimum(n_rows, np.asarray(most_values))
     differ = 1 - 1 / np.maximum(1, np.asarray(rhs_values))
-    # The powers of Python: those of NumPy may differ in the last digit, by how many are worked out at once.
-    factors = np.array([SIZE_FACTOR ** (k - 1) for k in range(int(sizes.max(initial=0)) + 1)])
-    bounds: F64 = np.sqrt(differ * (n_rows - groups) / (n_rows - 1)) * factors[sizes]
+    bounds: F64 = np.sqrt(differ * (n_rows - groups) / (n_rows - 1)) * size_factors(sizes)
     return np.where(sizes > 0, bounds, 0.0)

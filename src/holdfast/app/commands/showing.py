@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 import holdfast
 from holdfast.app.calls import dc_bounds, evidence_text, note, open_workspace, opened, print_json
-from holdfast.app.completing import complete_kind
-from holdfast.app.options import All, Json, OneTable, ThisTable, check_share, one_table
+from holdfast.app.commands.show_options import Showing
+from holdfast.app.options import Json, ThisTable, one_table
 from holdfast.app.report.covers import print_cover, print_inds, print_listed
 from holdfast.app.report.dcs import dc_dict, print_dcs, print_row_rules
 from holdfast.app.report.fds import print_fds
@@ -27,116 +27,14 @@ from holdfast.core.words.ranks import Rank, best_first
 from holdfast.core.words.row_rule import RowRule, are_times
 from holdfast.denial.dc_explanation import DcList
 from holdfast.errors import UsageError, plural
-from holdfast.kind import check_kind, entries
+from holdfast.kind import entries
 
 if TYPE_CHECKING:
     from holdfast.app.commands.lakes import LakeView
 
 Anything = TypeVar("Anything", bound=Dependency)
-# The kind that an option is about.
-ABOUT = {"with_empty": "ind", "non_uniques": "ucc"}
 # Set-minimal constraints may be millions; without --all no more are worked out.
 MOST_SET_MINIMAL = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Showing:
-    """What is to be shown."""
-
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND",
-            autocompletion=complete_kind,
-            help="Only this kind: ucc (keys), fd (functional dependencies), ind (inclusions), dc (denial "
-            "constraints), row (rules about each row) or profile (rules about each column).",
-        ),
-    ] = None
-    table: OneTable = None
-    at: Annotated[int | None, typer.Option(metavar="VERSION", help="As of this version.")] = None
-    top: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="The N functional dependencies of each table that tell most, ranked, with reasons; with "
-            "--kind dc the N rules, about two rows or each row, without what follows from others or looks "
-            "like an accident.",
-        ),
-    ] = None
-    max_error: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            help="Also what almost holds: functional dependencies, keys and denial constraints that at most "
-            "this share of the pairs of rows violates; row rules, of the rows; inclusions that miss at most "
-            "this share of their values.",
-        ),
-    ] = 0.0
-    with_empty: Annotated[
-        bool, typer.Option("--with-empty", help="Inclusions of columns without values, too.")
-    ] = False
-    non_uniques: Annotated[
-        bool, typer.Option("--non-uniques", help="The maximal combinations that are not unique, too.")
-    ] = False
-    concise: Annotated[
-        bool, typer.Option("--concise", help="Without denial constraints that follow from the others.")
-    ] = False
-    set_minimal: Annotated[
-        bool,
-        typer.Option(
-            "--set-minimal",
-            help="All denial constraints of which no predicate can be dropped, even if one can be loosened.",
-        ),
-    ] = False
-    everything: All = False
-
-    @property
-    def form(self) -> str:
-        """How denial constraints are to be listed: "minimal", "concise" or "set-minimal"."""
-        return "concise" if self.concise else "set-minimal" if self.set_minimal else "minimal"
-
-    def checked(self) -> Showing:
-        """The same, if it makes sense; what is ranked are functional dependencies unless a kind is named."""
-        if self.top is not None:
-            self._check_top()
-        self._check_form()
-        check_kind(self.kind)
-        check_share("--max-error", self.max_error, "a share from 0 to 1, such as 0.02")
-        for name, about in ABOUT.items():
-            if getattr(self, name) and self.kind not in (None, about):
-                option = f"--{name.replace('_', '-')}"
-                raise UsageError(
-                    f"{option} says nothing about dependencies of kind {self.kind}: leave out --kind."
-                )
-        return self if self.top is None else replace(self, kind=self.kind or "fd")
-
-    def _check_top(self) -> None:
-        if self.kind not in (None, "fd", "dc"):
-            raise UsageError(
-                f"--top ranks functional dependencies, or denial constraints: leave out --kind {self.kind}, "
-                "or give --kind fd or --kind dc."
-            )
-        if self.at is not None:
-            raise UsageError("--top ranks what holds now: leave out --at.")
-        if self.kind == "dc" and self.max_error:
-            raise UsageError("--top ranks denial constraints that hold exactly: leave out --max-error.")
-
-    def _check_form(self) -> None:
-        if self.form == "minimal":
-            return
-        if self.concise and self.set_minimal:
-            raise UsageError(
-                "--concise lists fewer denial constraints, --set-minimal more: give one of them."
-            )
-        kind = self.kind or ("fd" if self.top is not None else None)
-        if kind != "dc":
-            instead = f" in place of --kind {kind}" if kind else ""
-            raise UsageError(f"--{self.form} is about denial constraints: give --kind dc{instead}.")
-        # A ranking is concise, asked or not.
-        for option, value in (("--top", None if self.concise else self.top), ("--max-error", self.max_error)):
-            if value:
-                raise UsageError(f"--{self.form} and {option} do not go together: give one of them.")
 
 
 def show(ctx: typer.Context, only: ThisTable = None, *, showing: Showing, as_json: Json = False) -> None:
@@ -191,7 +89,7 @@ class _View:
         self.bounds = {name: ws.keys.max_columns(name, at) for name in self.names}
         self.refs = {n: ref for n in self._with("fd") if (ref := ws.fds.ref(n, at)) is not None}
         self.keys = {name: self._near("ucc", name) for name in self.names if self._shows_keys(name)}
-        with_fds = self.refs if self.wants("fd") else {}
+        with_fds = self.refs if self.wants("fd") and not showing.by else {}
         self.fds = {n: [d for d in self._near("fd", n) if isinstance(d, Fd)] for n in with_fds}
         self.inds = self._inds() if self.wants("ind") else []
         self.ind_notes = ws.inds.notes(self.table, at) if self.wants("ind") and self._with("ind") else ()
@@ -225,10 +123,13 @@ class _View:
 
     def rank(self, top: int) -> None:
         """The first of each table, without those that are muted."""
-        for name in self.dc_refs if self.kind == "dc" else self.fds:
+        by = self.showing.by
+        for name in self.dc_refs if self.kind == "dc" else self.names if by else self.fds:
             n = top + len(self.ws.muted(name, self.at))
             if self.kind == "dc":
                 ranked: Ranking = self.ws.dcs.rank(name, n)
+            elif by is not None:
+                ranked = self.ws.fds.best(name, n, by="redundancy" if by == "redundancy" else "score")
             else:
                 ranked = self.ws.fds.rank(name, n, max_error=self.max_error)
             self.rankings[name], self.n_muted[name] = without_muted(ranked, self.order.muted(name), top)

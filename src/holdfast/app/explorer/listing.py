@@ -241,7 +241,7 @@ def _keys(ws: Workspace, order: Order, state: TableState) -> Part:
 
 
 def _dcs(ws: Workspace, order: Order, state: TableState) -> Part:
-    masks, space = ws.dcs.masks(state), ws.dcs.needed(state).space
+    masks, space = ws.dcs.masks(state), ws.dcs.space(state.table)
     position = {name: i for i, name in enumerate(state.schema.names)}
     sides = [(position[p.left], position[p.right]) for p in space.predicates]
     n_words = words_for(len(position))
@@ -278,8 +278,8 @@ def _dcs(ws: Workspace, order: Order, state: TableState) -> Part:
 
 def _with_any(masks: U64, bits: Sequence[int]) -> Bool:
     """Which masks have one of some bits: bool[n]."""
-    any_: Bool = (masks & columns_mask(bits, masks.shape[1])).any(axis=1)
-    return any_
+    some: Bool = np.any(masks & columns_mask(bits, masks.shape[1]), axis=1)
+    return some
 
 
 def _others(dependencies: Sequence[Dependency], kind: str, order: Order, state: TableState) -> Part:

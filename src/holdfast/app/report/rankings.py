@@ -14,10 +14,10 @@ from holdfast.kind import entries
 
 if TYPE_CHECKING:
     from holdfast.denial import dc_ranking
-    from holdfast.functional import fd_ranking
+    from holdfast.functional import best_fds, fd_ranking
 
 Item = TypeVar("Item")
-Ranking: TypeAlias = "fd_ranking.FdRanking | dc_ranking.DcRanking"
+Ranking: TypeAlias = "fd_ranking.FdRanking | best_fds.BestFds | dc_ranking.DcRanking"
 
 
 class _Item(NamedTuple):
@@ -34,9 +34,14 @@ def print_ranking(paper: Paper, table: str, ranking: Ranking, *, version: int, n
 
     `n_muted` of the first ones were muted, and are left out.
     """
-    from holdfast.functional.fd_ranking import FdRanking  # with kernels, which were needed to rank
+    from holdfast.functional.best_fds import BestFds  # with kernels, which were needed to rank
+    from holdfast.functional.fd_ranking import FdRanking
 
-    if isinstance(ranking, FdRanking):
+    if isinstance(ranking, BestFds):
+        n = entries()["fd"].counted(len(ranking.fds))
+        what = f"the best {n} by {ranking.by}" if ranking.fds else f"{n} but of keys and constants"
+        items, aside = [_best_item(fd, ranking.by) for fd in ranking.fds], _aside_of_best(ranking)
+    elif isinstance(ranking, FdRanking):
         n = entries()["fd"].counted(ranking.n_fds)
         what = n if len(ranking.fds) == ranking.n_fds else f"the first {len(ranking.fds):,} of {n}"
         items, aside = [_fd_item(fd) for fd in ranking.fds], _aside_of_fds(ranking)
@@ -46,7 +51,8 @@ def print_ranking(paper: Paper, table: str, ranking: Ranking, *, version: int, n
         of_rows = f" and {entries()['row'].counted(ranking.n_row_rules)}" if ranking.n_row_rules else ""
         what += f" among {entries()['dc'].counted(ranking.n_dcs)}{of_rows}"
         items, aside = [_rule_item(rule) for rule in ranking.rules], _aside_of_rules(ranking)
-    paper.heading(name_text(table), f": {what}{', best first' if items else ''}", version)
+    best_first = ", best first" if items and not isinstance(ranking, BestFds) else ""
+    paper.heading(name_text(table), f": {what}{best_first}", version)
     for item in items:
         paper.item(item.score, item.name, item.aside, indent=2)
         for line in item.below:
@@ -61,9 +67,10 @@ def without_muted(ranking: Ranking, muted: DependencySet, top: int) -> tuple[Ran
 
     Of functional dependencies, those that come first for certain still do.
     """
+    from holdfast.functional.best_fds import BestFds
     from holdfast.functional.fd_ranking import FdRanking
 
-    if isinstance(ranking, FdRanking):
+    if isinstance(ranking, BestFds | FdRanking):
         fds, n_muted = _loud(ranking.fds, [f.fd in muted for f in ranking.fds], top)
         n_certain = sum(f.fd not in muted for f in ranking.fds[: ranking.n_certain])
         return replace(ranking, fds=fds, n_certain=min(n_certain, len(fds))), n_muted
@@ -86,6 +93,18 @@ def _aside_of_fds(ranking: fd_ranking.FdRanking) -> list[str]:
     if ranking.n_certain < len(ranking.fds):
         certain = f"only the first {ranking.n_certain:,} are" if ranking.n_certain else "no place is"
         lines.append(f"{certain} certain: the score of what was not measured is an upper bound")
+    return lines
+
+
+def _aside_of_best(ranking: best_fds.BestFds) -> list[str]:
+    lines = ["none that follows from a key is among them"]
+    if ranking.constants:
+        n = plural(len(ranking.constants), "column")
+        lines.append(f"{n} {'has' if len(ranking.constants) == 1 else 'have'} one value in all rows")
+    if ranking.n_certain < len(ranking.fds) or ranking.stopped_at is not None:
+        certain = f"only the first {ranking.n_certain:,} are" if ranking.n_certain else "no place is"
+        size = plural(ranking.stopped_at or 0, "column")
+        lines.append(f"{certain} certain: the time was over at left-hand sides of {size}")
     return lines
 
 
@@ -114,6 +133,11 @@ def _fd_item(ranked: fd_ranking.RankedFd) -> _Item:
     if ranked.key is not None:
         return _Item(("   -", "dim"), (name, "cyan"), f"  {safe('; '.join(ranked.reasons[:1]))}", ())
     return _Item(_score(ranked), (name, "green"), "", (_reasons(ranked),))
+
+
+def _best_item(ranked: fd_ranking.RankedFd, by: str) -> _Item:
+    item = _fd_item(ranked)
+    return item if by == "score" else item._replace(score=(f"{ranked.redundancy:,}", "bold"))
 
 
 def _rule_item(ranked: dc_ranking.RankedRule) -> _Item:

@@ -108,7 +108,7 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 Watch = Callable[[int], None]
 
 
-def minimal_hitting_sets(edges: Masks, within: Masks, max_size: int = 0) -> Masks:
+def minimal_hitting_sets(edges: Masks, within: Masks, max_size: int = 0, watch: Watch | None = None) -> Masks:
     """All minimal hitting sets inside `within` of at most `max_size` columns: `uint64[k, n_words]`.
 
     edges IN `uint64[m, n_words]`, within IN `uint64[n_words]`. Cost: that of `minimal_masks` on the edges,
@@ -123,7 +123,7 @@ def minimal_hitting_sets(edges: Masks, within: Masks, max_size: int = 0) -> Mask
     # Small edges first: more of them are disjoint, so a bound cuts sooner.
     edges = edges[np.argsort(popcounts(edges), kind="stable")]
     vertices = Vertices.columns(WORD_BITS * len(within), max_size)
-    return in_order(searched(vertices, edges, edges[:0], vertices.nothing))
+    return in_order(searched(vertices, edges, edges[:0], vertices.nothing, watch))
 
 
 def minimal_dcs(evidences: Masks, space: Space, max_size: int = 0, watch: Watch | None = None) -> Masks:
