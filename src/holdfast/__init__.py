@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         UsageError,
         WorkspaceError,
     )
+    from holdfast.functional.best_fds import BestFds
     from holdfast.functional.fd_explanation import FdExplanation
     from holdfast.functional.fd_past import FdHistory
     from holdfast.functional.fd_ranking import FdRanking, RankedFd
@@ -89,6 +90,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AbsentRowError",
     "AmbiguousRowError",
+    "BestFds",
     "Change",
     "CheckReader",
     "Column",
@@ -206,6 +208,7 @@ _MODULES = {
     "denial.row_reading": ("RowRuleReader",),
     "functional.fd_explanation": ("FdExplanation",),
     "functional.fd_past": ("FdHistory",),
+    "functional.best_fds": ("BestFds",),
     "functional.fd_ranking": ("FdRanking", "RankedFd"),
     "functional.fd_reading": ("FdReader",),
     "functional.key_reading": ("KeyExplanation", "KeyReader"),
