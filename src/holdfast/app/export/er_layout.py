@@ -12,7 +12,7 @@ by construction. Lines that end at one point of a parent share their way (a *net
 
 Parts that no line connects are laid out one by one and put side by side; boxes without a line stand apart,
 below all others, close to each other. The same boxes and lines give the same layout. Cost: O(lines^2) small
-steps of NumPy; 100 boxes with 200 lines take some tenths of a second.
+steps of NumPy; 100 boxes with 200 lines take some hundredths of a second.
 """
 
 from __future__ import annotations
