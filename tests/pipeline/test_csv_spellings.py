@@ -90,6 +90,115 @@ def test_a_later_value_that_is_no_date_makes_texts(monkeypatch: pytest.MonkeyPat
     )
 
 
+@settings(max_examples=25)
+@given(
+    times=st.lists(
+        st.datetimes(dt.datetime(2, 1, 1), dt.datetime(9998, 1, 1)).map(lambda t: t.replace(microsecond=0)),
+        min_size=1,
+        max_size=4,
+    ),
+    order=st.sampled_from(["dmy", "mdy", "ymd"]),
+    mark=st.sampled_from("/-"),
+    padded=st.booleans(),
+    clock=st.sampled_from(["%H:%M", "%H:%M:%S", "%H:%M:%S.25"]),
+    zones=st.none() | st.lists(st.sampled_from(["Z", "+00:00", "-0530", "+02"]), min_size=4, max_size=4),
+    split_bytes=st.sampled_from([1 << 20, 1]),
+)
+@example(
+    times=[dt.datetime(2026, 12, 31, 14, 5), dt.datetime(2026, 1, 2, 3, 4)],
+    order="dmy",
+    mark="/",
+    padded=False,
+    clock="%H:%M",
+    zones=None,
+    split_bytes=1,
+)
+def test_times_on_days(
+    times: list[dt.datetime],
+    order: str,
+    mark: str,
+    padded: bool,
+    clock: str,
+    zones: list[str] | None,
+    split_bytes: int,
+) -> None:
+    """However they are spelt, and wherever the file is cut; with offsets they are instants."""
+    width = 2 if padded else 1
+    texts, expected = [], []
+    for k, t in enumerate(times):
+        part = {"d": f"{t.day:0{width}}", "m": f"{t.month:0{width}}", "y": f"{t.year:04}"}
+        zone = zones[k] if zones else ""
+        texts.append(mark.join(part[c] for c in order) + "T "[k % 2] + t.strftime(clock) + zone)
+        t = t.replace(second=t.second if "%S" in clock else 0, microsecond=250_000 if ".25" in clock else 0)
+        offset = {"-0530": dt.timedelta(hours=-5.5), "+02": dt.timedelta(hours=2)}.get(zone, dt.timedelta(0))
+        expected.append(t if not zones else (t - offset).replace(tzinfo=dt.UTC))
+    kind = "timestamp[us,utc]" if zones else "timestamp[us]"
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("WHOLE_BYTES", "MIN_SPLIT_BYTES", "INLINE_SPLIT_BYTES"):
+            patch.setattr(encoding, name, split_bytes)
+        assert column(texts, dates=order)[:2] == (expected, kind)
+        values, guessed, notes = column(texts)
+        if order == "ymd" or any(t.day > 12 for t in times):
+            assert (values, guessed) == (expected, kind)
+        else:
+            assert (values, guessed) == (texts, "text")
+            assert "since day and month cannot be told apart; --dates dmy" in notes[0]
+        assert column(texts, types={"x": "text"}) == (texts, "text", ())
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "says"),
+    [
+        (["2026/01/31", "2026-2-1"], "date", "dates and times are read, year first; --types x=text keeps"),
+        (["2026-01-02 03:04"], "timestamp[us]", "dates and times are read, year first; --types x=text"),
+        (
+            ["2026-01-02T03:04:05+01:00"],
+            "timestamp[us,utc]",
+            "x: times with an offset are instants, kept as UTC",
+        ),
+        (
+            ["2026-01-02T03:04:05Z", "2026-01-02 03:04:05"],
+            "text",
+            "dates are texts as they are spelt; 2026-12-31",
+        ),
+        (["2026-01-02", "2026-01-02 03:04"], "text", "dates are texts as they are spelt"),
+        (["2026-02-31 03:04"], "text", "dates are texts as they are spelt"),
+        (["2026-01-02 24:00"], "text", "dates are texts as they are spelt"),
+        (["2026-01-02T03:04:05+25:00"], "text", "dates are texts as they are spelt"),
+        (["31.12.26"], "text", "dates are texts as they are spelt"),
+        (["12/31/2026 2:05 PM"], "text", "dates are texts as they are spelt"),
+        (["10%", "5.5 %"], "text", "numbers are texts, for the signs beside them"),
+        (["$1,234.50", "€ 3"], "text", "numbers are texts, for the signs beside them"),
+        (["1,234.50", "12"], "text", "--thousands , reads them as numbers"),
+        (["1.234,56", "12"], "text", "--thousands . --decimal , reads them as numbers"),
+        (["1 234,56", "12"], "text", "--thousands ' ' --decimal , reads them as numbers"),
+        (["1,234", "12,000"], "text", "--decimal , says decimal, --thousands , of thousands"),
+    ],
+)
+def test_what_looks_like_a_date_or_a_number_is_told(texts: list[str], kind: str, says: str) -> None:
+    values, read, notes = column(texts)
+    assert read == kind
+    assert any(says in note for note in notes)
+    assert kind != "text" or values == texts
+
+
+def test_batches_spell_dates_and_times_as_they_like_with_the_year_first(
+    ws: holdfast.Workspace, tmp_path: Path
+) -> None:
+    times = pa.array([dt.datetime(2026, 1, 2, 3, 4)], pa.timestamp("s"))
+    instants = pa.array([dt.datetime(2026, 1, 2, 3, 4, tzinfo=dt.UTC)], pa.timestamp("ms", "UTC"))
+    ws.track("t", pa.table({"day": [dt.date(2026, 1, 2)], "at": times, "when": instants}))
+    batch = tmp_path / "b.csv"
+    batch.write_text("day,at,when\n2026/1/2,2026-01-02T03:04,2026-01-02 05:04+02:00\n")
+    [told] = ws.apply("t", snapshot=batch).tables
+    assert (told.n_inserted, told.n_deleted, told.n_unchanged) == (0, 0, 1)
+    batch.write_text("day,at,when\n2026/1/2,2.1.2026 03:04,2026-01-02 05:04\n")
+    with pytest.raises(ColumnTypeError, match=r"'at' .*Next step: say --dates dmy or mdy"):
+        ws.apply("t", inserts=batch)
+    with pytest.raises(ColumnTypeError, match=r"'when' .* has '2026-01-02 05:04'"):
+        ws.apply("t", inserts=batch, options={"dates": "dmy"})
+
+
 # -- numbers -------------------------------------------------------------------------------------
 
 
@@ -123,7 +232,6 @@ def test_a_decimal_comma(numbers: list[Decimal]) -> None:
         (["1e5", "x"], ["1e5", "x"], "text"),
         (["12e3x", "1"], ["12e3x", "1"], "text"),
         (["1e999", "1"], ["1e999", "1"], "text"),
-        (["1.234,56"], ["1.234,56"], "text"),
     ],
 )
 def test_exponents(texts: list[str], values: list[Any], kind: str) -> None:
@@ -131,6 +239,42 @@ def test_exponents(texts: list[str], values: list[Any], kind: str) -> None:
     assert read[:2] == (values, kind)
     assert bool(read[2]) == (kind != "text")
     assert column(texts, types={"x": "text"}) == (texts, "text", ())
+
+
+@pytest.mark.parametrize("split_bytes", [1 << 20, 1])
+def test_thousands(split_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_plan, "SAMPLE_ROWS", 2)
+    for name in ("WHOLE_BYTES", "MIN_SPLIT_BYTES", "INLINE_SPLIT_BYTES"):
+        monkeypatch.setattr(encoding, name, split_bytes)
+    ints = ["1", "12", "1,234", "-1,234,567", "1234"]
+    assert column(ints, thousands=",") == ([1, 12, 1234, -1234567, 1234], "int", ())
+    texts = ["1.234,50", "12,25", "0,75", "1.000.000,00"]
+    numbers = [Decimal("1234.50"), Decimal("12.25"), Decimal("0.75"), Decimal(1000000)]
+    assert column(texts, thousands=".") == (numbers, "decimal(18,2)", ())
+    assert column(texts, thousands=".", decimal=",") == (numbers, "decimal(18,2)", ())
+    assert column(["1 234", "7"], thousands=" ")[:2] == ([1234, 7], "int")
+    for odd in ("1,23", "0,123", "1,2345", ",123", "12,34,567", "1,,234"):
+        values, kind, notes = column(["1", "2", odd], thousands=",")
+        assert (values, kind) == (["1", "2", odd], "text")
+        assert "--types x=int reads them so, or names one that is not" in notes[0]
+    assert column(["2", "1,234"], types={"x": "float"}, thousands=",")[0] == [2.0, 1234.0]
+    for wrong in ("", "1", "-", "ab"):
+        with pytest.raises(UsageError, match="thousands is"):
+            column(ints, thousands=wrong)
+
+
+def test_thousands_and_decimal_commas_behind_the_sample(
+    ws: holdfast.Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is asked for holds where the first values do not show it, and in batches."""
+    monkeypatch.setattr(csv_plan, "SAMPLE_ROWS", 2)
+    path = tmp_path / "t.csv"
+    path.write_text('n,x\n1,1\n2,2\n"1,234",3\n')
+    ws.track("t", path, options={"thousands": ","})
+    path.write_text('n,x\n1,1\n"1,234",2\n5,"3,000"\n')
+    [told] = ws.apply("t", inserts=path).tables
+    assert (told.n_inserted, [str(t) for t in ws.schema("t").types]) == (3, ["int", "int"])
+    assert column(["1", "2", "3,5"], decimal=",")[:2] == ([1.0, 2.0, 3.5], "float")
 
 
 def test_decimals_of_different_digits() -> None:

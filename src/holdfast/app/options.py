@@ -258,11 +258,15 @@ class Reading:
     dates: Annotated[
         str | None,
         typer.Option(
-            metavar="ORDER", help="Of CSV dates such as 3/4/2026: dmy or mdy; ymd reads only 2026-04-03."
+            metavar="ORDER",
+            help="Of CSV dates such as 3/4/2026 or 3.4.2026 14:05: dmy or mdy; ymd reads only 2026-04-03.",
         ),
     ] = None
     decimal: Annotated[
         str | None, typer.Option(metavar="CHAR", help="The decimal point of CSV numbers: . or a comma.")
+    ] = None
+    thousands: Annotated[
+        str | None, typer.Option(metavar="CHAR", help="Between the thousands of CSV numbers: 1,234.50.")
     ] = None
     types: Annotated[
         list[str] | None,

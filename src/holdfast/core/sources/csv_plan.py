@@ -76,7 +76,9 @@ def plan_csv(
         notes |= dict.fromkeys(header.notes)
         same_columns(header.names, names, path, files[0], table)
         if len(samples) < 10:
-            rows = csv_files.first_rows(file_splits[0], options, n_rows, table=table)
+            # Of the file, not of its first split: how a column is spelt must not depend on the cuts.
+            whole = Split("csv", path, 0, ends[-1], ends[-1])
+            rows = csv_files.first_rows(whole, options, n_rows, table=table)
             samples.append(rows.select(list(names)))
         splits += file_splits
     sample = pa.concat_tables(samples)
@@ -142,13 +144,14 @@ def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:
         spelling = spelling_of(respelt(bare, form))
         if t is None:
             t = _guess(sample[name], bare, spelling, form)
-        if form is None and (t == TEXT or name in declared):
+        asked = options.thousands or options.decimal == ","  # the first values may be spelt in either way
+        if form is None and (t == TEXT or name in declared or asked):
             form, unclear = form_of(bare, options, declared.get(name), recognise=not batch)
             if form is not None:
                 forms[name] = form
                 spelling = spelling_of(respelt(bare, form))
                 t = declared.get(name) or _guess(sample[name], bare, spelling, form)
-        if unclear is not None:
+        if unclear is not None and t == TEXT:
             untold.setdefault(unclear, []).append(name)
         if spelling is not None:
             spellings[name] = spelling

@@ -32,7 +32,8 @@ class ReadOptions(Coded):
     equals one of `null_values` and is not quoted; without them the empty one is, and the usual words are in
     columns that are no texts. `names` are those of all columns. Lines that begin with
     `comment` are none; without it those before the header that begin with `#`. `dates` says what comes first
-    in dates that are not ISO's: ymd (there are none), dmy or mdy; `decimal` the decimal point: `.` or `,`.
+    in dates that do not begin with a year: ymd (there are none), dmy or mdy; `decimal` the decimal point: `.`
+    or `,`; `thousands` what is between thousands, without which that is never recognised.
     Without them they are recognised (`respelling`). `types` maps columns to type texts that the user has
     declared: they are not guesses, and a value that does not fit one is an error. With `sql` the source is a
     database, and the rows are those of the query; a table does not remember it for its batches.
@@ -59,6 +60,7 @@ class ReadOptions(Coded):
     decimal: str | None = None
     forms: Mapping[str, str] = field(default_factory=dict)
     typed_nulls: tuple[str, ...] = ()
+    thousands: str | None = None
 
     @property
     def nulls(self) -> tuple[str, ...]:
@@ -110,6 +112,12 @@ class ReadOptions(Coded):
                 raise UsageError(
                     f"the {what} must be one ASCII character and no line end, not {shorten(text)}."
                 )
+        mark, point = self.thousands, self.decimal or ("," if self.thousands == "." else ".")
+        if mark is not None and (len(mark) != 1 or mark.isalnum() or mark in ("-", "+", point)):
+            raise UsageError(
+                f"thousands is {shorten(mark)}; expected one character that is no digit, no sign and not the "
+                f"decimal point {point!r}."
+            )
         if self.quote and self.quote == self.delimiter:
             raise UsageError(f"delimiter and quote are both {self.quote!r}; they must differ.")
         try:

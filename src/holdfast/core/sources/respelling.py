@@ -5,19 +5,25 @@ A column has one *form* at most, that of the sample of its file, or one that the
 | form | texts | read as |
 |---|---|---|
 | bool | `True`, `FALSE`; of a declared bool also `yes`, `n`, `1`, `off` | `true`, `false` |
-| dmy, mdy | `31/12/2026`, `1.2.2026` | dates, day first or month first |
+| dmy, mdy | `31/12/2026`, `1.2.2026`, `31.12.2026 14:05` | dates, times on days, day or month first |
+| ymd | `2026/12/31`, `2026-12-31 14:05`, `2026-12-31T14:05:00+01:00` | the same, year first |
 | comma | `12,50` | numbers |
+| groups, and both marks | `1,234.50`, `1.234,50` | numbers; only if the options say so |
 | any | `1e5`, `1E+05` beside other numbers | floats, however they are spelt |
 
 A form is recognised only where texts cannot mean anything else: dates of which one has a day after the
 twelfth, commas of which one has not three digits behind it. What may mean either stays text, and a note says
-so. And the usual words for NULL are NULL only in columns that are no texts: there they can be nothing else.
+so. Times of which all say how far they are from UTC are instants, whatever they say; where some do not, they
+are texts. A year that comes first can be nothing else, so columns that are known to be of dates or times take
+it in every spelling. And the usual words for NULL are NULL only in columns that are no texts: there they can
+be nothing else.
 
 A column whose values turn out to be texts is read to the letter, whatever its form. Notes tell all forms.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -47,10 +53,22 @@ WORDS = (
     "?",
     ".",
 )
-BOOL, DMY, MDY, COMMA, ANY = "bool", "dmy", "mdy", "comma", "any"
+BOOL, DMY, MDY, YMD, COMMA, ANY = "bool", "dmy", "mdy", "ymd", "comma", "any"
+GROUPS = "groups"  # followed by the mark between thousands and the decimal point
 ORDERS = (DMY, MDY)
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1", "on"), ("false", "f", "no", "n", "0", "off")
-_DATE = r"^([0-9]{1,2})[/.\-]([0-9]{1,2})[/.\-]([0-9]{4})$"
+_DAY, _MONTH, _YEAR = r"(?P<d>[0-9]{1,2})", r"(?P<m>[0-9]{1,2})", r"(?P<y>[0-9]{4})"
+_CLOCK = r"(?P<h>[0-9]{1,2}):(?P<i>[0-9]{2})(?::(?P<s>[0-9]{2})(?:\.(?P<f>[0-9]{1,6}))?)?"
+_ZONE = r"(?P<z>Z|[+-][0-9]{2}(?::?[0-9]{2})?)"
+_TIMES: Mapping[str, str] = {
+    order: rf"^{date}(?:[ T]{_CLOCK}(?: ?{_ZONE})?)?$"
+    for order, date in {
+        DMY: rf"{_DAY}[/.\-]{_MONTH}[/.\-]{_YEAR}",
+        MDY: rf"{_MONTH}[/.\-]{_DAY}[/.\-]{_YEAR}",
+        YMD: rf"{_YEAR}[/\-]{_MONTH}[/\-]{_DAY}",
+    }.items()
+}
+_KINDS = (Type("date"), Type("timestamp", unit="us"), Type("timestamp", unit="us", utc=True))
 _COMMAS = r"^-?(0|[1-9][0-9]*)(,[0-9]+)?$"
 _EXPONENT = r"^-?[0-9.]+[eE][+-]?[0-9]+$"
 
@@ -60,17 +78,22 @@ def respelt(texts: Texts, form: str | None) -> Texts:
 
     >>> respelt(pa.chunked_array([["31/12/2026", "1.2.2026", "x"]]), "dmy").to_pylist()
     ['2026-12-31', '2026-02-01', 'x']
+    >>> respelt(pa.chunked_array([["2026/12/31 14:05", "2026-12-31T14:05:01.5+01:00"]]), "ymd").to_pylist()
+    ['2026-12-31 14:05:00.000000', '2026-12-31 13:05:01.500000Z']
     >>> respelt(pa.chunked_array([["1,5", "2"]]), "comma").to_pylist()
     ['1.5', '2']
+    >>> respelt(pa.chunked_array([["1.234,5", "2"]]), "groups.,").to_pylist()
+    ['1234.5', '2']
     """
-    if form in ORDERS:
-        texts = pc.replace_substring_regex(texts, _DATE, r"\3-\2-\1" if form == DMY else r"\3-\1-\2")
-        for one_digit, two in (
-            (r"^([0-9]{4})-([0-9])-", r"\1-0\2-"),
-            (r"^([0-9]{4}-[0-9]{2})-([0-9])$", r"\1-0\2"),
-        ):
-            texts = pc.replace_substring_regex(texts, one_digit, two)
+    if form in _TIMES:
+        for order in dict.fromkeys((form or YMD, YMD)):
+            texts = _as_iso(texts, order)
         return texts
+    if form is not None and form.startswith(GROUPS):
+        mark, point = form[len(GROUPS)], form[len(GROUPS) + 1]
+        fits = pc.match_substring_regex(texts, _grouped(mark, point))
+        bare = pc.replace_substring(pc.replace_substring(texts, mark, ""), point, ".")
+        return pc.if_else(fits, bare, texts)
     if form == COMMA:
         has_points = pc.any(pc.match_substring(texts, ".")).as_py()
         return texts if has_points else pc.replace_substring(texts, ",", ".")
@@ -81,6 +104,44 @@ def respelt(texts: Texts, form: str | None) -> Texts:
                 pa.large_string()
             )
     return texts
+
+
+def _as_iso(texts: Texts, order: str) -> Texts:
+    """Dates and times as `2026-12-31` and `2026-12-31 14:05:00.000000`, instants as those of UTC with a `Z`.
+
+    One pass of a regular expression; texts that do not match it stay as they are.
+    """
+    parts = pc.extract_regex(texts, _TIMES[order])
+    there = pc.is_valid(parts)
+    if not pc.any(there).as_py():
+        return texts
+    y, m, d, h, i, s, f, z = (pc.struct_field(parts, name) for name in "ymdhisfz")
+    dates = _joined("-", y, pc.utf8_lpad(m, 2, "0"), pc.utf8_lpad(d, 2, "0"))
+    clocks = _joined(":", pc.utf8_lpad(h, 2, "0"), i, pc.utf8_lpad(s, 2, "0"))
+    stamps = _joined(".", _joined(" ", dates, clocks), pc.utf8_rpad(f, 6, "0"))
+    zoned = pc.fill_null(pc.not_equal(z, ""), False)
+    if pc.any(zoned).as_py():
+        local = pc.if_else(zoned, _joined("", stamps, z), None)
+        try:
+            instants = local.cast(pa.timestamp("us", tz="UTC")).cast(pa.timestamp("us"))
+        except pa.ArrowInvalid:  # one of them is none
+            return texts
+        stamps = pc.if_else(zoned, _joined("", instants.cast(pa.large_string()), "Z"), stamps)
+    return pc.if_else(there, pc.if_else(pc.equal(h, ""), dates, stamps), texts)
+
+
+def _joined(mark: str, *parts: Any) -> Any:
+    return pc.binary_join_element_wise(*(_text(p) if isinstance(p, str) else p for p in parts), _text(mark))
+
+
+def _text(value: str) -> Any:
+    return pa.scalar(value, pa.large_string())
+
+
+def _grouped(mark: str, point: str) -> str:
+    """The pattern of numbers with a mark between thousands, or without."""
+    t, p = re.escape(mark), re.escape(point)
+    return rf"^-?([1-9][0-9]{{0,2}}({t}[0-9]{{3}})+|0|[1-9][0-9]*)({p}[0-9]+)?$"
 
 
 def without_words(texts: Texts, words: Sequence[str]) -> tuple[Texts, list[str]]:
@@ -105,6 +166,8 @@ def read_column(
     """
     if t == TEXT:
         return decode(texts, t, spelling), []
+    if form is None and spelling is None and t.family in ("date", "timestamp"):
+        form = YMD
     spelling = None if form == ANY and t.family == "float" else spelling
     for variant, seen in _variants(texts, form, words):
         values = decode(variant, t, spelling)
@@ -145,17 +208,24 @@ def form_of(
     present = bare.drop_null()
     if not len(present) or declared == TEXT:
         return None, None
-    if declared is not None and decode(bare, declared) is not None:
+    if declared is not None and decode(bare, declared) is not None and not options.thousands:
         return None, None
     family = declared.family if declared else None
     if family in (None, "bool"):
         words = (_TRUE, _FALSE) if family else (_TRUE[:1], _FALSE[:1])
         if (family or recognise) and _all_in(pc.utf8_lower(present), [w for of in words for w in of]):
             return BOOL, None
-    if family in (None, "date") and _all_match(present, _DATE):
+    if family in (None, "date", "timestamp"):
         orders = [options.dates] if options.dates else ORDERS if recognise else ()
-        fits = [o for o in orders if o in ORDERS and decode(respelt(bare, o), Type("date")) is not None]
-        return (fits[0], None) if len(fits) == 1 else (None, UNTOLD["dates"] if fits else None)
+        fits = [order for order in orders if order in ORDERS and _are_times(bare, order, declared)]
+        if fits:
+            return (fits[0], None) if len(fits) == 1 else (None, UNTOLD["dates"])
+        if recognise and _are_times(bare, YMD, declared):
+            return YMD, None
+    if family in (None, *NUMBERS) and options.thousands:
+        point = options.decimal or ("," if options.thousands == "." else ".")
+        if _all_match(present, _grouped(options.thousands, point)):
+            return f"{GROUPS}{options.thousands}{point}", None
     if family in (None, *NUMBERS) and _all_match(present, _COMMAS) and options.decimal in (None, ","):
         thousands = _all_match(present.filter(pc.match_substring(present, ",")), r",[0-9]{3}$")
         if options.decimal or (recognise and not thousands):
@@ -164,10 +234,27 @@ def form_of(
     exponents = recognise and pc.any(pc.match_substring_regex(present, _EXPONENT)).as_py()
     if family is None and exponents and decode(bare, Type("float")) is not None:
         return ANY, None
-    decimal = decimal_of(present) if family is None and recognise else None
+    return None, _looks_like(present, options) if family is None and recognise else None
+
+
+def _are_times(bare: Texts, order: str, declared: Type | None) -> bool:
+    """Whether all texts are dates, times on days or instants in one order, and all of them the same."""
+    if not _all_match(bare, _TIMES[order]):
+        return False
+    texts = respelt(bare, order)
+    return any(decode(texts, t) is not None for t in ([declared] if declared else _KINDS))
+
+
+def _looks_like(present: Texts, options: ReadOptions) -> str | None:
+    """The note on a column of texts that look like numbers, or like dates if nothing was said of those."""
+    decimal = decimal_of(present)
     if decimal is not None and decimal.scale:
-        return None, UNTOLD["digits"].replace("TYPE", str(decimal))
-    return None, None
+        return UNTOLD["digits"].replace("TYPE", str(decimal))
+    for mark, point, says in _GROUPED:
+        if _all_match(present, _grouped(mark, point)):
+            return UNTOLD["thousands"].replace("OPTIONS", says)
+    looks = (what for what, pattern in _GUISES.items() if _all_match(present, pattern))
+    return next((UNTOLD[what] for what in looks if what != "times" or not options.dates), None)
 
 
 def notes_of(schema: Schema, options: ReadOptions) -> tuple[str, ...]:
@@ -181,6 +268,9 @@ def notes_of(schema: Schema, options: ReadOptions) -> tuple[str, ...]:
         names = [name for name, of in options.forms.items() if of == form and name in typed]
         if names:
             notes.append(f"{listing(names)}: {what}; {cure.format(shorten(names[0])[1:-1])}")
+    instants = [c.name for c in schema.columns if c.type.utc and options.forms.get(c.name) in _TIMES]
+    if instants:
+        notes.append(f"{listing(instants)}: times with an offset are instants, kept as UTC")
     return (*notes, *nulls_notes(options.typed_nulls))
 
 
@@ -193,14 +283,35 @@ def nulls_notes(words: Collection[str]) -> tuple[str, ...]:
 
 _RECOGNISED: Mapping[str, tuple[str, str]] = {
     BOOL: ("true and false are booleans", "--types {}=text keeps the texts"),
+    YMD: ("dates and times are read, year first", "--types {}=text keeps the texts"),
     DMY: ("dates are read day first", "--dates mdy reads them month first, --types {}=text as texts"),
     MDY: ("dates are read month first", "--dates dmy reads them day first, --types {}=text as texts"),
     COMMA: ("a comma is the decimal point", "--decimal . keeps the texts"),
     ANY: ("numbers with an exponent are floats", "--types {}=text keeps the texts"),
 }
+# Marks between thousands and decimal points that are told, and what to say for them.
+_GROUPED = (
+    (",", ".", "--thousands ,"),
+    (".", ",", "--thousands . --decimal ,"),
+    (" ", ",", "--thousands ' ' --decimal ,"),
+    (" ", ".", "--thousands ' '"),
+    ("'", ".", '--thousands "\'"'),
+)
+# What looks like something that is not read.
+_NUMERAL = r"[0-9][0-9.,' ]*"
+_GUISES: Mapping[str, str] = {
+    "signs": rf"^[-+]?\p{{Sc}} ?[-+]?{_NUMERAL}$|^[-+]?{_NUMERAL} ?[%\p{{Sc}}]$",
+    "times": r"^([0-9]{1,2}[/.\-][0-9]{1,2}[/.\-][0-9]{4}|[0-9]{2}[/.\-][0-9]{2}[/.\-][0-9]{2}"
+    r"|[0-9]{4}[/.\-][0-9]{1,2}[/.\-][0-9]{1,2})([ T,].*)?$",
+}
 UNTOLD: Mapping[str, str] = {
     "dates": "dates are texts, since day and month cannot be told apart; --dates dmy or --dates mdy says it",
-    "commas": "numbers are texts, since commas may be decimal or of thousands; --decimal , says decimal",
+    "commas": "numbers are texts, since commas may be decimal or of thousands; --decimal , says decimal, "
+    "--thousands , of thousands",
+    "thousands": "numbers are texts, for what is between their thousands; OPTIONS reads them as numbers",
+    "signs": "numbers are texts, for the signs beside them; without those they are numbers",
+    "times": "dates are texts as they are spelt; 2026-12-31 14:05 is read, and with --dates dmy or mdy "
+    "31/12/2026 14:05",
     "digits": "numbers are texts, since not all have as many digits behind the point; --types {}=TYPE reads "
     "them as numbers",
 }
@@ -234,8 +345,14 @@ def remedy(text: str, t: Type) -> str:
     value = pa.chunked_array([[text]], pa.large_string())
     if text in WORDS:
         return f"read it as NULL with --null '' --null '{text}', "
-    if t.family == "date" and _all_match(value, _DATE):
+    if t.family in ("date", "timestamp") and _all_match(value, _TIMES[DMY]):
         return "say --dates dmy or mdy, "
+    if t.family in NUMBERS and "," in text and _all_match(value, _grouped(",", ".")):
+        return (
+            "say --thousands ',' or --decimal ',', "
+            if _all_match(value, _COMMAS)
+            else "say --thousands ',', "
+        )
     return "say --decimal ',', " if t.family in NUMBERS and _all_match(value, _COMMAS) and "," in text else ""
 
 
@@ -248,4 +365,6 @@ def _all_in(texts: Texts, words: Sequence[str]) -> bool:
 
 
 def _all_match(texts: Texts, pattern: str) -> bool:
-    return pc.all(pc.match_substring_regex(texts, pattern)).as_py() is not False
+    # Most columns are of no form, and a few texts show it.
+    parts = (texts.slice(0, 8), texts.slice(8))
+    return all(pc.all(pc.match_substring_regex(part, pattern)).as_py() is not False for part in parts)

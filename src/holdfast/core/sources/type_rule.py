@@ -12,6 +12,7 @@ A column is of the first type, in this order, that all its texts survive:
 | decimal(18,s), bare | the same decimals, but whole numbers without a fraction: `2.50` and `3` |
 | date | `2024-02-29` |
 | timestamp[us] | `2024-02-29 13:00:00`, blank or `T`, 0 to 6 fraction digits: one spelling per column |
+| timestamp[us,utc] | the same with `Z` behind it |
 | text | itself |
 
 Floats are spelt `point` (as Python, pandas and the JVM do: `2.0`, `1e-07`: Python's repr) or `bare` (as
@@ -22,7 +23,7 @@ spelt by separator and digits, `T6`.
 
 A *declared* type (by the user, or by the table that a batch goes to) is held to the same rule, except that
 decimals, floats and timestamps may be spelt in any plain way that names the same value: `3`, `3.5` and
-`3.500` are the 3.50 of a decimal(18,2), `3` and `3.50` are floats, and a timestamp may have fewer fraction
+`3.500` are the 3.50 of a decimal(18,2), `3` and `3.50` are floats, and a timestamp may have other fraction
 digits than its unit. Who exports a table anew need not spell as the first file did.
 
 Cost: two casts and a comparison per column, 25-110 ns per value; no Python per value except for floats
@@ -51,9 +52,10 @@ Values = Any  # pa.ChunkedArray of a typed column
 TEXT = Type("text")
 POINT, BARE = "point", "bare"
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_SPARE_ZEROS = {"s": r"(:[0-9]{2})\.0+$", "ms": r"(\.[0-9]{3})0+$"}
 _PLAIN = r"^-?(?P<w>0|[1-9][0-9]*)(?:\.(?P<f>[0-9]+))?$"
 _NEGATIVE_ZEROS = pa.array(["-0", "-0.0"], pa.large_string())
-_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T])[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.([0-9]{1,6}))?")
+_STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T])[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.([0-9]{1,6}))?Z?")
 
 
 def best_type(lists: Sequence[Sequence[str]]) -> str:
@@ -87,7 +89,10 @@ def encode(values: Values, t: Type, spelling: str | None = None) -> Texts:
         return _float_texts(values, spelling or POINT)
     if t.family == "timestamp":
         mark, digits = (spelling or " 6")[0], int((spelling or " 6")[1:])
-        return _stamp_texts(values, mark, digits, t.unit)
+        if not t.utc:
+            return _stamp_texts(values, mark, digits, t.unit)
+        texts = _stamp_texts(values.cast(_pa.timestamp(t.unit)), mark, digits, t.unit)
+        return pc.binary_join_element_wise(texts, _scalar("Z"), _scalar(""))
     if t.family == "decimal":
         plain = [None if v is None else format(v, "f") for v in values.to_pylist()]
         if spelling == BARE:
@@ -107,7 +112,8 @@ def candidates(texts: Texts, spelling: str | None) -> Iterator[Type]:
     first = _first_text(texts)
     decimals = [Type("decimal", precision=MAX_EXACT_DIGITS, scale=s) for s in _scales(texts, spelling)]
     fractions = [Type("float"), *decimals] if spelling == BARE else [*decimals, Type("float")]
-    tried = [Type("int"), *fractions, Type("date"), Type("timestamp", unit="us")]
+    times = [Type("timestamp", unit="us"), Type("timestamp", unit="us", utc=True)]
+    tried = [Type("int"), *fractions, Type("date"), *times]
     yield from (t for t in tried if first is None or decode(texts, t, spelling or POINT) is not None)
     yield TEXT
 
@@ -303,6 +309,8 @@ def _timestamps(texts: Texts, t: Type, spelling: str | None) -> Values | None:
         if pc.all(pc.ends_with(texts, "Z")).as_py() is False:
             return None
         texts = pc.utf8_slice_codeunits(texts, 0, -1)
+    if spelling is None and FRACTION_DIGITS[t.unit] < 6:
+        texts = pc.replace_substring_regex(texts, _SPARE_ZEROS[t.unit], r"\1")
     values = texts.cast(_pa.timestamp(t.unit))
     if pc.any(pc.starts_with(texts, "0000")).as_py():
         return None
