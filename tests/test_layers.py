@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
+from holdfast.kind import kinds
 
 ROOT = Path(holdfast.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
@@ -168,6 +169,15 @@ def test_the_words_need_only_the_standard_library_and_numpy(path: Path) -> None:
         assert library in ("holdfast", "numpy") or library in sys.stdlib_module_names, (
             f"{path}:{line}: {library}"
         )
+
+
+def test_what_a_batch_runs_through_names_no_kind() -> None:
+    """In the code: docstrings and examples tell people of the options of kinds."""
+    for module in CLASSLESS:
+        tree = ast.parse((ROOT / f"{module}.py").read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and node.value in kinds():
+                raise AssertionError(f"{module}.py:{node.lineno}: the kind {node.value!r} by name")
 
 
 def private_uses(path: Path) -> Iterator[tuple[int, str]]:

@@ -9,9 +9,8 @@ What a class works out of a table is its *findings*, an immutable value that is 
 computed on. Its files are named by fields of the table's state (`TableState.kept`) that it alone reads. Of a
 batch (a `Crossing`) it is told twice: when rows are gone (`shrunk`), and when rows have come (`grown`). All
 classes look side by side, and what they ask of Spark in a round is one job; so both are functions of the
-findings and the crossing, and look at rows by its relations only.
-
-Inclusions are no property of one table: their class sees the steps of all (`AcrossClass`).
+findings and the crossing, and look at rows by its relations only. Inclusions are no property of one table:
+their class sees the steps of all (`AcrossClass`).
 """
 
 from __future__ import annotations
@@ -297,6 +296,9 @@ class Entry:
     implied_by: str = "narrower one"  # what takes the place of one that is not minimal any more
     dependency: Any = None  # the type of its dependencies; their JSON has kind, table and columns
     reader: Callable[[Tables], ClassReader] | None = None  # of a class from elsewhere
+    asked_of: str = ""  # of a class that is built in: which of the `Readers` answers for it
+    identity: Callable[[Any], tuple[Any, ...]] | None = None  # what it is told of one dependency
+    pins: bool = False  # whether its reader knows what of it is pinned
 
     def counted(self, n: int, which: str = "") -> str:
         """
@@ -357,7 +359,7 @@ def across_of(kinds: Collection[str]) -> dict[str, AcrossClass[Any]]:
 
 
 def kinds() -> tuple[str, ...]:
-    """What can be asked for."""
+    """What can be asked for; the first of them is what tables are tracked for if nothing is said."""
     return tuple(kind for kind, entry in entries().items() if entry.nouns[0])
 
 
@@ -367,14 +369,12 @@ def check_kind(kind: str | None) -> None:
         raise UsageError(f"dependencies of kind {shorten(kind)} are not known. Kinds: {', '.join(kinds())}.")
 
 
-def checked_options(
-    kinds: Sequence[str], options: Mapping[str, Any]
-) -> tuple[tuple[str, ...], dict[str, Any]]:
+def checked_options(kinds: Sequence[str], asked: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
     """(kinds, options by kind): with the kinds that others bring; options about no kind are an error."""
     for kind in kinds:
         check_kind(kind)
     registry = entries()
-    for name in options:
+    for name in asked:
         about = [kind for kind, entry in registry.items() if name in entry.takes]
         if not about:
             taken = sorted({name for entry in registry.values() for name in entry.takes})
@@ -386,7 +386,7 @@ def checked_options(
                 f"{name} is about {nouns}, but the kinds are {listing(kinds)}. Add the kind {add}."
             )
     kinds = tuple(dict.fromkeys([*kinds, *(more for kind in kinds for more in registry[kind].brings)]))
-    return kinds, {kind: e.dependency_class.options(options) for kind, e in registry.items() if kind in kinds}
+    return kinds, {kind: e.dependency_class.options(asked) for kind, e in registry.items() if kind in kinds}
 
 
 def keeping(kind: str, states: Iterable[TableState]) -> list[TableState]:

@@ -76,6 +76,9 @@ register(
         dependency=Ucc,
         count="n_keys",
         implied_by="narrower key",
+        asked_of="keys",
+        identity=lambda d: (d.table, d.columns),
+        pins=True,
     )
 )
 register(
@@ -87,6 +90,8 @@ register(
         ("max_lhs", "max_error", "evidence"),
         dependency=Fd,
         count="n_fds",
+        asked_of="fds",
+        identity=lambda d: (d.table, d.lhs, d.rhs),
     )
 )
 register(
@@ -98,6 +103,9 @@ register(
         ("as_text", "max_arity", *COLUMNS),
         dependency=Ind,
         across=True,
+        asked_of="inds",
+        identity=lambda d: (d.dependent, d.referenced),
+        pins=True,
     )
 )
 register(
@@ -111,6 +119,8 @@ register(
         brings=("row",),  # rules about two rows, and about one
         count="n_dcs",
         implied_by="more general one",
+        asked_of="dcs",
+        identity=lambda d: (d.table, d.formula),
     )
 )
 register(
@@ -123,6 +133,8 @@ register(
         dependency=RowRule,
         count="n_row_rules",
         implied_by="tighter one",
+        asked_of="row_rules",
+        identity=lambda d: (d.table, d.formula),
     )
 )
 register(
@@ -137,8 +149,10 @@ register(
         reader=_profile_reader,
     )
 )
-register(Entry("rule", "rules", "holdfast.denial.pinned_class"))
-register(Entry("check", "checks", "holdfast.denial.checks", dependency=Condition))
+register(Entry("rule", "rules", "holdfast.denial.pinned_class", asked_of="dcs", pins=True))
+register(
+    Entry("check", "checks", "holdfast.denial.checks", dependency=Condition, asked_of="checks", pins=True)
+)
 
 
 class Readers:
@@ -197,6 +211,10 @@ class Readers:
     def elsewhere(self) -> dict[str, ClassReader]:
         """The readers of classes that have nothing but what the contract says; those of others among them."""
         return {kind: e.reader(self._tables) for kind, e in entries().items() if e.reader is not None}
+
+    def of(self, entry: Entry) -> Any:
+        """Who answers for a class."""
+        return getattr(self, entry.asked_of) if entry.asked_of else self.elsewhere.get(entry.kind)
 
     def listed(self, query: Query) -> Iterator[Dependency]:
         """What holds, or almost: keys and functional dependencies of each table, then the other kinds."""
@@ -279,17 +297,8 @@ class Readers:
             raise UsageError(
                 f"{shorten(text)} names no dependency: {shorten(str(error), 120)[1:-1]}."
             ) from None
-        match named:
-            case Ucc():
-                return self.keys, (table, named.columns)
-            case Fd():
-                return self.fds, (table, named.lhs, named.rhs)
-            case Ind():
-                return self.inds, (named.dependent, named.referenced)
-            case Dc():
-                return self.dcs, (table, named.formula)
-            case RowRule():
-                return self.row_rules, (table, named.formula)
+        if entry.identity is not None:
+            return self.of(entry), entry.identity(named)
         reader = self.reader_of(table, named.name)
         return self.checks if reader is None else reader, (table, named.name)
 
@@ -316,14 +325,14 @@ class Readers:
 
     def pinned(self, table: str | None, at: int | None) -> Iterator[Pin]:
         """What is pinned, and whether it holds."""
+        pinning = [entry for entry in entries().values() if entry.pins]
         for state in self._tables.chosen(table, at):
-            yield from self.keys.pins(state)
-            if keeping("rule", [state]):
-                yield from self.dcs.pins(state)
-            if keeping("check", [state]):
-                yield from self.checks.pins(state)
-        if self._has_inclusions(at):
-            yield from self.inds.pins(table, at)
+            for entry in pinning:
+                if not entry.across and keeping(entry.kind, [state]):
+                    yield from self.of(entry).pins(state)
+        for entry in pinning:
+            if entry.across and self._has_inclusions(at):
+                yield from self.of(entry).pins(table, at)
 
     def since(
         self, table: str, dependencies: Sequence[Dependency], at: int | None = None
@@ -332,17 +341,14 @@ class Readers:
 
         None where its class does not tell. For the few that are shown: of each kind covers, newest first.
         """
-        readers: dict[str, Any] = {
-            "ucc": self.keys, "fd": self.fds, "ind": self.inds, "dc": self.dcs, "row": self.row_rules,
-            **self.elsewhere,
-        }  # fmt: skip
         version, state = self._tables.current(table, at)
         first: list[int | None] = [None] * len(dependencies)
         for kind in {d.kind for d in dependencies}:
             those = [i for i, d in enumerate(dependencies) if d.kind == kind]
-            if hasattr(readers[kind], "since"):
-                asked = [dependencies[i] for i in those]
-                for i, since in zip(those, readers[kind].since(state, asked, version).tolist(), strict=True):
+            reader = self.of(entries()[kind])
+            if hasattr(reader, "since"):
+                versions = reader.since(state, [dependencies[i] for i in those], version)
+                for i, since in zip(those, versions.tolist(), strict=True):
                     first[i] = since or None
         return first
 
@@ -427,6 +433,5 @@ class Readers:
 
     def held_versions(self, kind: str, table: str, questions: U64, before: int) -> I64:
         """For how many versions each of some dependencies had held, as its class keeps them: int64[n]."""
-        readers: dict[str, Any] = {"fd": self.fds, "dc": self.dcs, **self.elsewhere}
-        held: I64 = readers[kind].held_versions(table, questions, before)
+        held: I64 = self.of(entries()[kind]).held_versions(table, questions, before)
         return held

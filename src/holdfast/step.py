@@ -36,9 +36,8 @@ from holdfast.kind import AS_TRACKED, Crossing, Step, Tracking, across_of, check
 from holdfast.kind import kinds as known_kinds
 
 Findings = Mapping[str, Any]  # by kind
-# Options that no class has for itself.
+# Options that no class has for itself, beside `kinds`.
 DEFAULTS: Mapping[str, Any] = {
-    "kinds": ("ucc",),
     "nulls": "equal",
     "row_key": (),
     "append_only": False,
@@ -60,8 +59,9 @@ class TableOptions:
 
 def wanted(tables: Iterable[str], how: Mapping[str, Any]) -> tuple[TableOptions, dict[str, Any]]:
     """(how tables are tracked, options of classes about several tables): what was asked for, checked."""
-    options = {**DEFAULTS, **how}
-    kinds, nulls, row_key, append_only, reading = (options.pop(name) for name in DEFAULTS)
+    options = {"kinds": known_kinds()[:1], **DEFAULTS, **how}
+    kinds = options.pop("kinds")
+    nulls, row_key, append_only, reading = (options.pop(name) for name in DEFAULTS)
     if not tables:
         raise UsageError("no table is given to track.")
     for table in tables:

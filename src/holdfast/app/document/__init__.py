@@ -5,3 +5,9 @@ nothing up itself. Read `whole.py` first, which puts the parts together: `overvi
 `tables.py`, `lake.py`. `pictures.py` draws small SVGs, `writing.py` has what the parts share. All text comes
 from data, and is escaped.
 """
+
+from __future__ import annotations
+
+from holdfast.app.document.whole import document
+
+__all__ = ["document"]
