@@ -13,7 +13,6 @@ from trust import cluster
 from trust.cluster import Cluster
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="needs the addresses 127.0.0.2 and 127.0.0.3"),
     pytest.mark.xdist_group("cluster"),
 ]
@@ -89,6 +88,7 @@ attempt("frame:", "private/frame", spark.range(10))
 """
 
 
+@pytest.mark.slow
 def test_a_workspace_that_executors_do_not_see(machines: Cluster, place: Path) -> None:
     if not cluster.can_hide():
         pytest.skip("needs the right to make mount namespaces")
@@ -106,6 +106,7 @@ def test_a_workspace_that_executors_do_not_see(machines: Cluster, place: Path) -
     assert staged_files(place / "private" / "ws") == set()
 
 
+@pytest.mark.slow
 def test_the_entry_point_by_spark_submit(machines: Cluster, place: Path) -> None:
     (place / "shared" / "r.csv").write_text("a,b\n1,2\n2,2\n")
     track = ("-w", "submitted", "--engine", "spark", "track", "t", "r.csv")
