@@ -392,35 +392,23 @@ def test_the_view_moves_by_drag_wheel_keys_and_buttons(visit: Visit) -> None:
     assert apart() == pytest.approx(start, rel=1e-3)
 
 
-def test_ten_thousand_nodes_are_painted_within_three_seconds(visit: Visit) -> None:
-    component(LARGE)
-    times = []
-    for _ in range(3):  # others may be using the machine
-        page = visit(f"#component={LARGE}")
-        times.append(painted(page, 10_000))
-        assert page.evaluate("performance.getEntriesByName('holdfast-first-paint').length") >= 1
-        if times[-1] < 3000:
-            break
-    assert min(times) < 3000, times
-
-
-def test_ten_thousand_nodes_move_smoothly(visit: Visit) -> None:
+def test_ten_thousand_nodes_are_painted_and_move(visit: Visit) -> None:
+    """How fast is measured by `benchmarks/page.py`."""
     page = visit(f"#component={LARGE}")
     painted(page, 10_000)
-    took = page.evaluate("""async () => {
+    assert page.evaluate("performance.getEntriesByName('holdfast-first-paint').length") >= 1
+    assert page.evaluate("window.__holdfast.nodes") == 10_000
+    expect(page.locator("#graph-facts")).to_contain_text("10,000 tables")
+    node = component(LARGE)["nodes"]["id"][0]
+    before = page.evaluate(f"window.__holdfast.place({node})")
+    page.evaluate("""async () => {
       const canvas = document.querySelector("#stage canvas.front");
-      const frames = [];
       for (let i = 0; i < 30; i++) {
-        const wheel = { deltaY: i % 2 ? 20 : -20, clientX: 500, clientY: 400 };
-        canvas.dispatchEvent(new WheelEvent("wheel", wheel));
-        const start = performance.now();
+        canvas.dispatchEvent(new WheelEvent("wheel", { deltaY: -20, clientX: 500, clientY: 400 }));
         await new Promise(requestAnimationFrame);
-        await new Promise((resolve) => setTimeout(resolve));
-        frames.push(performance.now() - start);
       }
-      return frames.slice(10).sort((a, b) => a - b)[10];
     }""")
-    assert took < 150  # 20 ms on a machine that has nothing else to do
+    assert page.evaluate(f"window.__holdfast.place({node})") != before
 
 
 def test_webgl_draws_where_there_is_a_graphics_card(visit: Visit) -> None:
