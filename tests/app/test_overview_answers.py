@@ -113,6 +113,9 @@ def test_the_timeline_counts_what_the_log_has(
         for event in EVENTS:
             expected = sum(n for (v, e), n in truth.items() if first <= v <= last and e == event)
             assert told["events"][event][i] == expected, (first, last, event)
+    alone = len(told["first"]) == told["last"][-1] - told["first"][0] + 1
+    ids = {entry.version: entry.batch_id for entry in ws.log()}
+    assert told["batch_ids"] == [ids[v] if alone else None for v in told["first"]]
     times = {entry.version: entry.at for entry in ws.log()}
     assert told["from"] == [times[v].isoformat(timespec="seconds") for v in told["first"]]
 
@@ -214,7 +217,7 @@ def health(explorer: Explorer) -> dict[str, Any]:
 def test_a_foreign_key_with_orphans_is_broken(explorer: Explorer) -> None:
     told = explorer.answer("workspace/overview", {})
     assert [t["name"] for t in told["tables"]] == ["orders", "customers"]  # problems first
-    assert told["health"] == {"broken": 1, "drifting": 0, "hold": 1}
+    assert told["health"] == {"broken": 1, "drifting": 0, "hold": 1, "unwatched": 0}
     broken_now = told["tables"][0]
     assert broken_now["health"] == "broken"
     foreign_key = broken_now["why"][0]
@@ -348,3 +351,41 @@ def test_only_the_first_of_what_broke_are_weighed(ws: holdfast.Workspace) -> Non
             if (c.change, c.table, c.kind) == ("broke", incident.dependency.table, incident.dependency.kind)
         ]
         assert incident.dependency in same[: broken.FIRST]
+
+
+def test_where_nothing_could_break_nothing_is_said_to_hold(tmp_path: Path) -> None:
+    with holdfast.open(tmp_path / "few.hold", engine="inline") as ws:
+        same = pa.table({"a": [1, 1, 1], "b": [2, 2, 2]})
+        ws.track("t", same, kinds=("ucc",))
+        explorer = Explorer(ws)
+        assert (health(explorer)["t"]["health"], health(explorer)["t"]["n_pins"]) == ("unwatched", 0)
+        assert explorer.answer("workspace/overview", {})["health"]["unwatched"] == 1
+        ws.pin_rule("a = 1", table="t")
+        assert (health(explorer)["t"]["health"], health(explorer)["t"]["n_pins"]) == ("hold", 1)
+
+
+def test_what_broke_comes_page_by_page(ws: holdfast.Workspace, explorer: Explorer) -> None:
+    whole = explorer.answer("workspace/overview", {})
+    n = whole["n_incidents"]
+    assert n > 2
+    pages = [
+        explorer.answer("workspace/incidents", {"offset": str(at), "limit": "1"})["incidents"]
+        for at in range(n + 1)
+    ]
+    assert [i for page in pages for i in page] == whole["incidents"]
+
+
+def test_a_broken_foreign_key_is_asked_for_by_what_explain_takes(tmp_path: Path) -> None:
+    """Whatever its tables and columns are called."""
+    name, column = "all orders]", 'customer "id", or\nnot'
+    with holdfast.open(tmp_path / "odd.hold", engine="inline") as ws:
+        ids = [f"c{i}" for i in range(60)]
+        parents = pa.table({column: ids})
+        children = pa.table({"n": list(range(90)), column: [ids[i % 50] for i in range(90)]})
+        ws.track_all({"customers": parents, name: children}, kinds=("ucc", "ind"))
+        ws.apply("customers", deletes=parents.slice(0, 2))
+        explorer = Explorer(ws)
+        [why] = [w for w in health(explorer)[name]["why"] if w["role"] == "foreign key"]
+        answer = explorer.answer("workspace/explain", {"table": name, "ask": why["ask"]})
+        assert answer["holds"] is False
+        assert answer["dependency"]["dependent"]["columns"] == [column]

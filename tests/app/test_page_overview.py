@@ -15,7 +15,8 @@ import holdfast
 from app.browser import PAGE, expect, explored, until
 from app.serving import answering
 from app.test_overview_answers import counted, filled
-from holdfast.app.explorer import Explorer, ExplorerServer, listeners
+from holdfast.app.explorer import Explorer, ExplorerServer, listeners, overview_answers
+from holdfast.app.explorer.overview_answers import OverviewAnswers
 from holdfast.errors import UsageError
 
 pytestmark = PAGE
@@ -86,6 +87,90 @@ def test_a_click_on_a_bar_lists_its_versions(browse: Visit, server: ExplorerServ
     page.get_by_role("button", name="Back to what broke").click()
     expect(page.locator(".incidents")).to_be_visible()
     expect(page.locator(".versions")).to_be_hidden()
+
+
+def test_zoom_and_the_bar_that_is_picked_are_in_the_address(browse: Visit, server: ExplorerServer) -> None:
+    page = browse(server, "#tab=overview&versions=2-9&picked=8-8")
+    listed = page.locator(".versions > li")
+    expect(listed).to_have_count(1)
+    expect(listed.first).to_contain_text("Version 8")
+    expect(page.locator(".range")).to_have_text("versions 2 to 9")
+    expect(page.locator(".timeline .picked")).to_have_count(1)
+    page.get_by_role("button", name="Back to what broke").click()
+    expect(page.locator(".incidents")).to_be_visible()
+    assert page.evaluate("location.hash") == "#tab=overview&versions=2-9"
+    page.get_by_role("button", name="All versions (0)").click()
+    expect(page.locator(".range")).to_have_text("versions 1 to 9")
+    assert page.evaluate("location.hash") == "#tab=overview"
+    # A bar says which batch it was; what is picked is there again after another view.
+    box = page.locator(".timeline").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 7.5 / 9, box["y"] + 30)
+    expect(page.locator(".bar-words")).to_contain_text("Version 8, batch bad, ")
+    page.mouse.down()
+    page.mouse.up()
+    expect(listed).to_have_count(1)
+    assert page.evaluate("location.hash") == "#tab=overview&picked=8-8"
+    page.locator("#tab-map").click()
+    page.locator("#tab-overview").click()
+    expect(listed.first).to_contain_text("Version 8")
+    page.evaluate("location.hash = '#tab=overview'")
+    expect(page.locator(".incidents")).to_be_visible()
+    expect(page.locator(".versions")).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("_overview", "The tables cannot be listed"),
+        ("_timeline", "The timeline cannot be shown"),
+        ("_versions", "The versions cannot be listed"),
+    ],
+)
+def test_what_goes_wrong_is_told_in_its_place(
+    browse: Visit, ws: holdfast.Workspace, monkeypatch: pytest.MonkeyPatch, what: str, words: str
+) -> None:
+    def fails(*_: Any) -> Any:
+        raise UsageError("this was not to be.")
+
+    monkeypatch.setattr(OverviewAnswers, what, fails)
+    with explored(ws) as server:
+        page = browse(server, "#tab=overview&picked=8-8")
+        error = page.locator("#overview .notice.error")
+        expect(error).to_have_count(1)
+        expect(error).to_contain_text(words)
+        expect(error).to_contain_text("this was not to be.")
+        for part, other in ((".health-row", "_overview"), (".versions > li", "_versions")):
+            if what not in (other, "_overview"):  # without the tables nothing else is asked for
+                expect(page.locator(part).first).to_be_visible()
+
+
+def test_what_broke_before_is_listed_on_demand(
+    browse: Visit, ws: holdfast.Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overview_answers, "MOST_INCIDENTS", 2)
+    with explored(ws) as server:
+        n = server.explorer.answer("workspace/overview", {})["n_incidents"]
+        page = browse(server, "#tab=overview")
+        expect(page.locator(".incident")).to_have_count(2)
+        more = page.get_by_role("button", name=f"Show more of {n}")
+        for shown in (*range(4, n, 2), n):
+            more.click()
+            expect(page.locator(".incident")).to_have_count(shown)
+        expect(more).to_have_count(0)
+
+
+def test_a_table_says_how_many_pins_it_has_and_if_nothing_is_watched(browse: Visit, tmp_path: Path) -> None:
+    with holdfast.open(tmp_path / "few.hold", engine="inline") as ws:
+        ws.track_all({name: pa.table({"a": [1, 1]}) for name in ("pinned", "idle")}, kinds=("ucc",))
+        ws.pin_rule("a = 1", table="pinned")
+        with explored(ws) as server:
+            page = browse(server, "#tab=overview")
+            rows = page.locator(".health-row")
+            expect(rows).to_have_count(2)
+            expect(rows.first.locator(".name-and-pins")).to_have_text("pinned1 pin")
+            expect(rows.first.locator(".health")).to_have_text("holds")
+            expect(rows.nth(1).locator(".health")).to_have_text("unwatched")
+            expect(page.locator(".word.unwatched")).to_have_text("1 unwatched")
 
 
 def test_the_timeline_by_the_keyboard(browse: Visit, server: ExplorerServer) -> None:

@@ -253,3 +253,29 @@ def test_errors_and_empty_states(browse: Browse, tmp_path: Path) -> None:
             expect(of(page, "graph")).to_contain_text("--kinds ucc,fd")
             expect(of(page, "references")).to_contain_text("--kinds ucc,ind")
             expect(page.locator(".dependencies")).to_contain_text("Nothing is known to hold")
+
+
+def test_what_is_folded_away_is_unfolded(browse: Browse, tmp_path: Path) -> None:
+    """Functional dependencies that follow from a key, and frequent values beyond the first."""
+    colours = ["red", "blue", "green", "black", "white"]
+    shirts = {
+        "id": list(range(50)),
+        "colour": [colours[i % 5] for i in range(50)],
+        "warm": [i % 5 < 1 for i in range(50)],
+    }
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("shirts", pa.table(shirts), kinds=("ucc", "fd", "profile"))
+        with explored(ws) as server:
+            page = browse(server, "#tab=table&name=shirts")
+            knots = page.locator(".fd-graph .knot")
+            expect(knots).to_have_count(1)
+            page.get_by_role("button", name="2 follow from a key").click()
+            expect(knots).to_have_attribute("aria-label", re.compile("^id -> "))
+            again = page.get_by_role("button", name="Draw the others again")
+            expect(again).to_be_focused()
+            again.press("Enter")
+            expect(knots).to_have_attribute("aria-label", re.compile("^colour -> warm"))
+            values = page.locator(".facts-of-columns tr", has_text="colour").locator(".sampled")
+            expect(values).to_have_count(3)
+            page.get_by_role("button", name="2 more").click()
+            expect(values).to_have_count(5)

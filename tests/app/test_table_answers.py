@@ -378,3 +378,12 @@ def test_groups_of_functional_dependencies(ws: holdfast.Workspace, kinds: tuple[
     drawn = sum(len(g["rhs"]) for g in told["groups"])
     assert told["n"] == len(fds) == drawn + told["n_of_keys"] + told["n_chance"]
     assert told["n_groups"] == len(groups)
+    # What follows from keys, unfolded.
+    unfolded = Explorer(ws).answer("workspace/fds", {"table": "orders", "follow": "1"})
+    assert (told["follow"], unfolded["follow"]) == (False, True)
+    assert unfolded["groups"]
+    if "ucc" in kinds:  # else those that look like chance are left out
+        assert ["order_id"] in [[names[c] for c in g["lhs"]] for g in unfolded["groups"]]
+    assert sum(len(g["rhs"]) for g in unfolded["groups"]) == unfolded["n_of_keys"] == told["n_of_keys"]
+    assert unfolded["n_groups"] == len(unfolded["groups"])
+    assert {tuple(g["lhs"]) for g in unfolded["groups"]}.isdisjoint(tuple(g["lhs"]) for g in told["groups"])

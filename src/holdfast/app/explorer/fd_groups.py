@@ -22,24 +22,29 @@ MOST_GROUPS = 40
 MOST_CLOSURES = 200
 
 
-def fd_groups(listing: Listing, names: tuple[str, ...]) -> dict[str, Any]:
-    """The groups by the best score in them; each with its right-hand sides, best first.
+def fd_groups(listing: Listing, names: tuple[str, ...], *, follow: bool = False) -> dict[str, Any]:
+    """The groups by the best score in them; each with its right-hand sides, best first. `follow`: of those
+    that follow from keys instead.
 
     Cost: a sort of all dependencies; milliseconds for each group that is looked at.
     """
     part, keys = listing.part("fd"), listing.part("ucc")
     if part is None or part.rhs is None:
-        return {"n": None, "n_of_keys": 0, "n_chance": 0, "n_groups": 0, "columns": [], "groups": []}
+        return {"n": None, "n_of_keys": 0, "n_chance": 0, "n_groups": 0} | {
+            "follow": follow,
+            "columns": [],
+            "groups": [],
+        }
     of_keys = np.zeros(len(part.roles), dtype=np.bool_)
     if keys is not None:
         numbers = numbered(np.concatenate([part.left, keys.left]))
-        is_key = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=np.bool_)
-        is_key[numbers[len(part.left) :]] = True
-        group, of_keys = numbers[: len(part.left)], is_key[numbers[: len(part.left)]]
+        is_minimal = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=np.bool_)
+        is_minimal[numbers[len(part.left) :]] = True
+        group, of_keys = numbers[: len(part.left)], is_minimal[numbers[: len(part.left)]]
     else:
         group = numbered(part.left)
     is_chance = (part.roles == CHANCE) & ~of_keys
-    meant = np.flatnonzero(~of_keys & ~is_chance)
+    meant = np.flatnonzero(of_keys if follow and keys is not None else ~of_keys & ~is_chance)
     # Parts are best first: where a group is first met, its best member is.
     _, first = np.unique(group[meant], return_index=True)
     heads = meant[np.sort(first)]
@@ -49,9 +54,11 @@ def fd_groups(listing: Listing, names: tuple[str, ...]) -> dict[str, Any]:
         if len(groups) == MOST_GROUPS:
             break
         members = meant[group[meant] == group[head]]
-        if keys is None and looked < MOST_CLOSURES and _determines_all(part, head, len(names)):
-            n_keys, n_of_keys = n_keys + 1, n_of_keys + len(members)
-            continue
+        if keys is None:
+            is_key = looked < MOST_CLOSURES and _determines_all(part, head, len(names))
+            n_keys, n_of_keys = n_keys + is_key, n_of_keys + is_key * len(members)
+            if is_key != follow:
+                continue
         [lhs] = columns_of(part.left[head : head + 1])
         groups.append(
             {
@@ -64,7 +71,8 @@ def fd_groups(listing: Listing, names: tuple[str, ...]) -> dict[str, Any]:
         "n": len(part.roles),
         "n_of_keys": n_of_keys,
         "n_chance": int(is_chance.sum()),
-        "n_groups": len(heads) - n_keys,
+        "n_groups": n_keys if follow and keys is None else len(heads) - n_keys,
+        "follow": follow,
         "columns": list(names),
         "groups": groups,
     }

@@ -1,10 +1,11 @@
-"""How well a table keeps what people rely on: three words, and why.
+"""How well a table keeps what people rely on: four words, and why.
 
 - *broken*: a pin of severity error does not hold, or a foreign key that held has orphans now.
 - *drifting*: a pin of severity warning does not hold; or a pin holds only within its tolerance; or something
   strong (a foreign key, a primary key, or what had held for long and has a score) broke within the newest
   LATELY versions, and does not hold again.
 - *hold*: neither.
+- *unwatched*: neither, but nothing is pinned, and nothing was ever found to hold: so nothing could break.
 
 A foreign key that is pinned is judged as a pin, by its terms. Of tables without pins only what `broken.py`
 says is known.
@@ -28,8 +29,8 @@ from holdfast.inclusions.generator import GeneratorState
 if TYPE_CHECKING:
     from holdfast.workspace import Workspace
 
-Word = Literal["broken", "drifting", "hold"]
-WORDS: tuple[Word, ...] = ("broken", "drifting", "hold")  # the worst first
+Word = Literal["broken", "drifting", "hold", "unwatched"]
+WORDS: tuple[Word, ...] = ("broken", "drifting", "hold", "unwatched")  # the worst first
 LATELY = 100
 # Versions of the workspace that are looked back through for when a pin broke, by and by.
 STRIDES = (16, 64, 256, 1024)
@@ -123,12 +124,12 @@ def pin_reasons(ws: Workspace, pins: Iterable[Pin], spells: PinSpells, at: int) 
     for pin in pins:
         if pin.holds and not pin.n_violations:
             continue
-        told: Any = {"kind": pin.kind, "text": pin_text(pin), "ask": ask_of(pin.dependency)}
+        about: Any = {"kind": pin.kind, "text": pin_text(pin), "ask": ask_of(pin.dependency)}
         against = f" ({pin.counted})" if pin.counted else ""
         if pin.holds:
             most = pin.terms.at_most
             reason = Reason(
-                "drifting", "pinned", f"pinned: holds within its tolerance of {most}{against}", **told
+                "drifting", "pinned", f"pinned: holds within its tolerance of {most}{against}", **about
             )
         elif pin.severity == "info":
             continue
@@ -137,7 +138,7 @@ def pin_reasons(ws: Workspace, pins: Iterable[Pin], spells: PinSpells, at: int) 
             since, at_least = spells.since(ws, pin, at)
             severity = "" if word == "broken" else " (warning)"
             why = f"pinned{severity}: does not hold{against}"
-            reason = Reason(word, "pinned", why, **told, since=since, at_least=at_least)
+            reason = Reason(word, "pinned", why, **about, since=since, at_least=at_least)
         reasons.setdefault(pin.table, []).append(reason)
     spells.forget(p for p in pins if p.holds)
     return reasons
@@ -165,13 +166,14 @@ def incident_reasons(incidents: Iterable[Incident], at: int) -> dict[str, list[R
             why.strip().removesuffix(":"),
             dependency.kind,
             dependency_text(dependency.to_dict(), with_table=False),
-            dependency.name,
+            ask_of(dependency),
             incident.version,
         )
         reasons.setdefault(dependency.table, []).append(reason)
     return reasons
 
 
-def word_of(reasons: Iterable[Reason]) -> Word:
-    """The worst of them."""
-    return min((reason.word for reason in reasons), key=WORDS.index, default="hold")
+def word_of(reasons: Iterable[Reason], *, is_watched: bool) -> Word:
+    """The worst of them; without any, whether something could have broken."""
+    default: Word = "hold" if is_watched else "unwatched"
+    return min((reason.word for reason in reasons), key=WORDS.index, default=default)

@@ -77,7 +77,7 @@ class Part:
 
     def about(self, column: int) -> Bool:
         """Those with a column: bool[n]."""
-        return self._any_of(self.columns, [column])
+        return _with_any(self.columns, [column])
 
     def matching(self, words: Sequence[str], names: Sequence[str]) -> Bool:
         """Those in which each word occurs: in the name of a column, or in the text: bool[n].
@@ -97,18 +97,10 @@ class Part:
             elif word == ARROW:
                 matches &= self.rhs is not None
             elif self.rhs is None or at == len(words):
-                matches &= self._any_of(self.columns, columns)
+                matches &= _with_any(self.columns, columns)
             else:
-                matches &= self._any_of(self.left, columns) if i < at else np.isin(self.rhs, columns)
+                matches &= _with_any(self.left, columns) if i < at else np.isin(self.rhs, columns)
         return matches
-
-    @staticmethod
-    def _any_of(masks: U64, columns: Sequence[int]) -> Bool:
-        wanted = columns_mask(columns, masks.shape[1])
-        any_: Bool = np.zeros(len(masks), dtype=np.bool_)
-        for word in np.flatnonzero(wanted):
-            any_ |= masks[:, word] & wanted[word] != 0
-        return any_
 
 
 @dataclass(frozen=True)
@@ -278,8 +270,11 @@ def _dcs(ws: Workspace, order: Order, state: TableState) -> Part:
 
 def _with_any(masks: U64, bits: Sequence[int]) -> Bool:
     """Which masks have one of some bits: bool[n]."""
-    some: Bool = np.any(masks & columns_mask(bits, masks.shape[1]), axis=1)
-    return some
+    wanted = columns_mask(bits, masks.shape[1])
+    any_: Bool = np.zeros(len(masks), dtype=np.bool_)
+    for word in np.flatnonzero(wanted):
+        any_ |= masks[:, word] & wanted[word] != 0
+    return any_
 
 
 def _others(dependencies: Sequence[Dependency], kind: str, order: Order, state: TableState) -> Part:

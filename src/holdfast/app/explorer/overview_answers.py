@@ -44,6 +44,9 @@ class OverviewAnswers:
         within = (Whole("since", 0), Whole("until", 0))
         return {
             "workspace/overview": Route(self.overview),
+            "workspace/incidents": Route(
+                self.incidents, (Whole("offset", 0), Whole("limit", MOST_INCIDENTS, 1, MOST_VERSIONS))
+            ),
             "workspace/timeline": Route(
                 self.timeline, (*about, *within, Whole("buckets", 200, 1, MOST_BUCKETS))
             ),
@@ -63,18 +66,25 @@ class OverviewAnswers:
 
     def overview(self) -> Json:
         """Tables with their health, those with problems first, and what broke, newest first."""
-        answer: Json = self._newest.cached("overview", self._overview)
-        return answer
+        tables, broken = self._newest.cached("overview", self._overview)
+        return {**tables, "n_incidents": len(broken), "incidents": broken[:MOST_INCIDENTS]}
 
-    def _overview(self) -> Json:
+    def incidents(self, offset: int, limit: int) -> Json:
+        """Some of what broke, newest first, in the order of the overview."""
+        _, broken = self._newest.cached("overview", self._overview)
+        page = broken[offset : offset + limit]
+        return {"version": self._newest.version, "n_incidents": len(broken), "incidents": page}
+
+    def _overview(self) -> tuple[Json, list[Json]]:
+        """(the tables, all incidents)."""
         ws, at, counts = self._newest.workspace, self._newest.version, self._counted()
         names = ws.tables(at or None)
         pins = ws.pins(at=at or None)
         listed = incidents(ws, counts, self._inclusions, names, at) if names else []
         reasons: dict[str, list[Reason]] = {name: [] for name in names}
         for of_table in (pin_reasons(ws, pins, self._spells, at), incident_reasons(listed, at)):
-            for table, found in of_table.items():
-                reasons[table] += found
+            for table, some in of_table.items():
+                reasons[table] += some
         pinned = {name: [pin for pin in pins if pin.table == name] for name in names}
         since = lives(counts, names)
         tables = [
@@ -83,7 +93,7 @@ class OverviewAnswers:
                 "n_rows": ws.n_rows(name, at),
                 "kinds": list(ws.kinds(name, at)),
                 "n_pins": len(pinned[name]),
-                "health": word_of(reasons[name]),
+                "health": word_of(reasons[name], is_watched=bool(pinned[name]) or self._held(counts, name)),
                 "why": [self._reason(r) for r in sorted(reasons[name], key=_gravest)],
                 "tracked": since[name],
                 **self._sparkline(counts, name, since[name]),
@@ -102,15 +112,14 @@ class OverviewAnswers:
         others: list[Json] = [self._incident(i) for i in listed]
         shown = [*broken, *(i for i in others if (i["table"], i["text"]) not in pinned_texts)]
         shown.sort(key=lambda incident: -incident["version"])
-        return {
-            "version": at,
-            "at": self._time(at),
-            "n_pins": len(pins),
-            "health": {word: words.count(word) for word in WORDS},
-            "tables": tables,
-            "n_incidents": len(shown),
-            "incidents": shown[:MOST_INCIDENTS],
-        }
+        answer: Json = {"version": at, "at": self._time(at), "n_pins": len(pins), "tables": tables}
+        return {**answer, "health": {word: words.count(word) for word in WORDS}}, shown
+
+    def _held(self, counts: ChangeCounts, table: str) -> bool:
+        """Whether anything was ever found to hold in a table."""
+        some = counts.counts
+        came = [counts.events.get(event) for event in (TRACKED, "appeared")]
+        return bool(((some.table == counts.tables.get(table)) & np.isin(some.event, came)).any())
 
     def _reason(self, reason: Reason) -> Json:
         since_at = None if reason.since is None else self._time(reason.since)
@@ -206,6 +215,7 @@ class OverviewAnswers:
             "until": last,
             "first": starts.tolist(),
             "last": ends.tolist(),
+            "batch_ids": [counts.batch_ids.get(v) if width == 1 else None for v in starts.tolist()],
             "from": [self._time(v) for v in starts.tolist()],
             "to": [self._time(v) for v in ends.tolist()],
             "events": events,
@@ -243,10 +253,10 @@ class OverviewAnswers:
         listed = []
         for version in page:
             here = some.version == version
-            told = dict.fromkeys(ALL_EVENTS, 0)
+            sums = dict.fromkeys(ALL_EVENTS, 0)
             for e, k in zip(some.event[here].tolist(), some.n[here].tolist(), strict=True):
-                told[counts.events.texts[e]] += k
-            n = {e: k for e, k in told.items() if k}
+                sums[counts.events.texts[e]] += k
+            n = {e: k for e, k in sums.items() if k}
             listed.append({**self._version(version), "counts": n, "changes": changes.get(version, [])})
         return {
             "version": newest,
@@ -297,7 +307,7 @@ class OverviewAnswers:
                 rows &= (column >= 0) if name is None else (column == names.get(name))
             return rows & (_place(version, rows) < MOST_CHANGES)
 
-        found: dict[int, list[Json]] = {}
+        changes: dict[int, list[Json]] = {}
         columns = ("dependency", "reason")
         for block in change_texts(
             self._newest.workspace.ledger, counts, min(page), max(page), chosen, columns
@@ -305,13 +315,13 @@ class OverviewAnswers:
             rows = zip(block.version.tolist(), block.event.tolist(), *block.cells.values(), strict=True)
             for version, code, text, reason in rows:
                 fields = json.loads(text or "{}")
-                told = {"change": counts.events.texts[code], "kind": fields["kind"]}
-                told["table"] = fields["dependent"]["table"] if fields["kind"] == "ind" else fields["table"]
-                told["text"] = dependency_text(fields, with_table=False)
-                told["ask"] = ask_of(dependency_from(fields))
-                told["reason"] = None if reason is None else safe(reason.removesuffix(":"))
-                found.setdefault(version, []).append(told)
-        return found
+                change = {"change": counts.events.texts[code], "kind": fields["kind"]}
+                change["table"] = fields["dependent"]["table"] if fields["kind"] == "ind" else fields["table"]
+                change["text"] = dependency_text(fields, with_table=False)
+                change["ask"] = ask_of(dependency_from(fields))
+                change["reason"] = None if reason is None else safe(reason.removesuffix(":"))
+                changes.setdefault(version, []).append(change)
+        return changes
 
     # -- inside -----------------------------------------------------------------------------------
 

@@ -53,7 +53,7 @@ class TableAnswers:
         return {
             "workspace/table": Route(self.table, (Text("name", needed=True),)),
             "workspace/dependencies": Route(self.dependencies, wanted),
-            "workspace/fds": Route(self.fds, (table,)),
+            "workspace/fds": Route(self.fds, (table, Whole("follow", 0, 0, 1))),
         }
 
     # -- one table ----------------------------------------------------------------------------
@@ -231,10 +231,12 @@ class TableAnswers:
             "dependencies": self._told(table, listing.named(chosen.places[offset : offset + limit])),
         }
 
-    def fds(self, table: str) -> dict[str, Any]:
-        """Functional dependencies by their left-hand sides, the best groups: for a picture."""
+    def fds(self, table: str, follow: int) -> dict[str, Any]:
+        """Functional dependencies by their left-hand sides, the best groups, for a picture: those that do not
+        follow from a key, or those that do."""
+        names = self._order.state(table).schema.names
         answer: dict[str, Any] = self._newest.cached(
-            ("fds", table), lambda: fd_groups(self._listing(table), self._order.state(table).schema.names)
+            ("fds", table, follow), lambda: fd_groups(self._listing(table), names, follow=bool(follow))
         )
         return {"version": self._newest.version, **answer}
 

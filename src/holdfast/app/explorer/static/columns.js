@@ -76,7 +76,7 @@ const values = (c, nRows) => el("td", { class: "at-values" }, ...typical(c, nRow
 /** The top values, or patterns where there are few of these, and lengths of texts; or some values. */
 function typical(c, nRows) {
   if (c.samples !== undefined) return c.samples.slice(0, SAMPLES).map((v) => el("span", { class: "sampled" }, value(v)));
-  const counted = (list, kind) => list.slice(0, VALUES).map((v) => el(
+  const counted = (list, kind) => unfolded(list, (v) => el(
     "span", { class: `sampled ${kind}`, title: `${number(v.n_rows)} of ${number(nRows)} rows` },
     value(v.value), el("span", { class: "count", text: share(nRows ? v.n_rows / nRows : 0) }),
   ));
@@ -88,4 +88,15 @@ function typical(c, nRows) {
     parts.push(el("span", { class: "aside length", text: `${range} long` }));
   }
   return parts;
+}
+
+/** The first of a list, and a button that shows the others. */
+function unfolded(list, show) {
+  const rest = list.slice(VALUES);
+  if (!rest.length) return list.map(show);
+  const more = el("button", {
+    type: "button", class: "inline", text: `${number(rest.length)} more`,
+    on: { click: () => more.replaceWith(...rest.map(show)) },
+  });
+  return [...list.slice(0, VALUES).map(show), more];
 }

@@ -20,23 +20,24 @@ export class FdGraph {
     }).observe(this.node);
   }
 
-  /** The picture of an answer; `choose(lhs, rhs)` is told what is clicked, by names. */
-  show(answer, choose) {
-    this.answer = answer;
-    this.choose = choose;
+  /** The picture of an answer; `choose(lhs, rhs)` is told what is clicked, by names, and `follow` whether those are
+  wanted that follow from keys, or the others. */
+  show(answer, choose, follow) {
+    Object.assign(this, { answer, choose, follow });
     this.#draw();
     return this.node;
   }
 
   #draw() {
-    const { groups, n, n_groups: nGroups, n_of_keys: nOfKeys, n_chance: nChance, columns } = this.answer;
+    const { groups, n, n_groups: nGroups, n_of_keys: nOfKeys, n_chance: nChance, columns, follow = false } = this.answer;
+    const unfold = (words) => el("button", { type: "button", class: "inline", text: words, on: { click: () => this.#turn(!follow) } });
     const folded = [
-      nOfKeys ? `${number(nOfKeys)} follow from a key` : null, nChance ? `${number(nChance)} look like chance` : null,
-    ].filter(Boolean);
-    const rest = folded.length ? `Folded away: ${folded.join(", ")}.` : "";
+      nOfKeys ? unfold(`${number(nOfKeys)} follow from a key`) : null, nChance ? `${number(nChance)} look like chance` : null,
+    ].filter(Boolean).flatMap((part, i) => (i ? [", ", part] : [part]));
+    const rest = follow ? [unfold("Draw the others again"), "."] : folded.length ? ["Folded away: ", ...folded, "."] : [];
     if (!groups.length) {
       const words = n ? "None is left to draw: what holds follows from keys, or looks like chance." : "No functional dependency holds.";
-      fill(this.node, hint(`${words} ${rest}`));
+      fill(this.node, el("p", { class: "hint" }, `${words} `, ...rest));
       return;
     }
     const drawn = groups.slice(0, this.shown);
@@ -44,13 +45,20 @@ export class FdGraph {
     const more = Math.min(groups.length, this.shown + FURTHER) - drawn.length;
     fill(
       this.node,
-      el("p", { class: "hint" }, `The best ${number(drawn.length)} of ${plural(nGroups, "left side")}. ${rest}`),
+      el("p", { class: "hint" }, `${follow ? "Of those that follow from a key" : "The best"} ${number(drawn.length)} of ${plural(nGroups, "left side")}. `, ...rest),
       picture(drawn, columns, Math.max(320, Math.min(this.width, 1100)), this.choose),
       more > 0 ? el("button", {
         type: "button", class: "more", text: `Draw ${number(more)} more`,
         on: { click: () => { this.shown += FURTHER; this.#draw(); } },
       }) : null,
     );
+  }
+
+  /** The others, in place; the keyboard stays at the button that brings these back. */
+  async #turn(follow) {
+    this.shown = FIRST;
+    await this.follow(follow);
+    this.node.querySelector("button.inline")?.focus({ preventScroll: true });
   }
 }
 

@@ -15,8 +15,9 @@ const HEALTH = {
   drifting: "A pin of severity warning does not hold, a pin holds only within its tolerance, or a foreign key, a "
     + "primary key or what had held for long broke lately and does not hold again.",
   hold: "All pins hold, and no foreign key, primary key or long-held dependency broke lately.",
+  unwatched: "Nothing is pinned, and nothing was found to hold: so nothing could break.",
 };
-const WORDS = { broken: "broken", drifting: "drifting", hold: "holds" };
+const WORDS = { broken: "broken", drifting: "drifting", hold: "holds", unwatched: "unwatched" };
 
 class Overview {
   constructor(page, holder) {
@@ -26,8 +27,9 @@ class Overview {
     this.incidents = new List("side", "What broke");
     this.versions = new Versions(() => this.#showIncidents());
     this.timeline = new Timeline({
-      pick: (range) => this.#showVersions(range),
-      filter: ({ table, kind }) => this.page.write({ tab: "overview", name: table, kind }),
+      pick: (range) => this.#pick(range),
+      look: (versions) => this.#write({ versions }),
+      filter: ({ table, kind }) => this.#write({ name: table, kind }),
     });
     this.versions.node.hidden = true;
     const right = el("div", { class: "right-half" }, this.incidents.node, this.versions.node);
@@ -37,13 +39,25 @@ class Overview {
     fill(holder, this.head, this.timeline.node, halves);
   }
 
-  async follow({ name, kind }) {
+  /** Puts what is looked at into the address. */
+  #write(change) {
+    this.route = { ...this.route, ...change };
+    this.page.write({ tab: "overview", ...this.route });
+    this.page.link({ tab: "overview", ...this.route });
+  }
+
+  async follow({ name, kind, versions, picked }) {
+    this.route = { name, kind, versions, picked };
+    this.page.link({ tab: "overview", ...this.route });
     const { workspace } = await this.page.summary.catch(() => ({ workspace: null }));
     if (workspace?.tables.length === 0) {
       this.#nothing();
       return;
     }
     this.timeline.offer(workspace?.tables.map((t) => t.name) ?? [], workspace?.nouns ?? {}, { table: name, kind });
+    this.timeline.show(versions, picked);
+    if (picked !== undefined) this.#showVersions({ ...picked, table: name, kind });
+    else if (!this.versions.node.hidden) this.#hideVersions();
     this.isListed = false;
     await this.refresh();
   }
@@ -73,7 +87,8 @@ class Overview {
 
   #show(answer) {
     this.timeline.node.hidden = false;
-    fill(this.head, ...Object.keys(HEALTH).map((word) => told(word, answer.health[word])), newest(answer));
+    const words = Object.keys(HEALTH).filter((word) => word !== "unwatched" || answer.health[word]);
+    fill(this.head, ...words.map((word) => counted(word, answer.health[word])), newest(answer));
     if (this.isListed) this.still.show(() => this.#list(answer));
     else this.#list(answer);
     if (!this.painted) {
@@ -92,9 +107,33 @@ class Overview {
 
   #broke({ incidents, n_incidents: n }) {
     if (!incidents.length) return [hint("Nothing that looks meant broke since the tables were tracked.")];
-    const rest = n > incidents.length ? hint(`The newest ${number(incidents.length)} of ${number(n)}. The timeline has all.`) : null;
-    const groups = Map.groupBy(incidents, (i) => JSON.stringify([i.version, i.table]));
-    return [el("ol", { class: "incidents" }, ...[...groups.values()].map(group)), rest];
+    const list = el("ol", { class: "incidents" }, ...grouped(incidents));
+    return [list, n > incidents.length ? this.#furtherBroke(list, incidents.length, n) : null];
+  }
+
+  /** A button for what broke before. */
+  #furtherBroke(list, offset, n) {
+    const button = el("button", { type: "button", class: "more", text: `Show more of ${number(n)}`, on: { click: () => further() } });
+    const rest = el("div", {}, button);
+    const further = async () => {
+      try {
+        const { incidents, n_incidents: all } = await get("workspace/incidents", { offset });
+        const first = list.children.length;
+        list.append(...grouped(incidents));
+        const next = offset + incidents.length;
+        if (next < all && incidents.length) rest.replaceWith(this.#furtherBroke(list, next, all));
+        else rest.remove();
+        list.children[first]?.querySelector("a")?.focus({ preventScroll: true });
+      } catch (error) {
+        fill(rest, button, failure("No more can be listed", error));
+      }
+    };
+    return rest;
+  }
+
+  #pick(range) {
+    this.#write({ picked: { first: range.first, last: range.last } });
+    this.#showVersions(range);
   }
 
   #showVersions(range) {
@@ -103,9 +142,14 @@ class Overview {
     this.versions.show(range);
   }
 
-  #showIncidents() {
+  #hideVersions() {
     this.versions.node.hidden = true;
     this.incidents.node.hidden = false;
+  }
+
+  #showIncidents() {
+    this.#write({ picked: undefined });
+    this.#hideVersions();
     this.timeline.unpick();
   }
 }
@@ -128,7 +172,7 @@ class List {
 }
 
 /** "2 broken", the largest thing of the page. */
-function told(word, n) {
+function counted(word, n) {
   return el(
     "p",
     { class: `word ${n ? word : "none"}`, title: HEALTH[word] },
@@ -154,7 +198,7 @@ function row(table) {
     "a",
     { href: format({ tab: "table", name: table.name }), class: `health-row ${table.health}` },
     el("span", { class: `health ${table.health}`, title: HEALTH[table.health], text: WORDS[table.health] }),
-    text(table.name, "name", 60),
+    el("span", { class: "name-and-pins" }, text(table.name, "name", 60), table.n_pins ? el("span", { class: "aside", text: plural(table.n_pins, "pin") }) : null),
     el("span", { class: "number", text: number(table.n_rows), title: plural(table.n_rows, "row") }),
     sparkline(table),
     el(
@@ -173,6 +217,9 @@ function row(table) {
   );
   return el("li", {}, link);
 }
+
+/** What broke, version by version and table by table. */
+const grouped = (incidents) => [...Map.groupBy(incidents, (i) => JSON.stringify([i.version, i.table])).values()].map(group);
 
 /** What a version broke in a table, under one head: which batch, when, how many rows came and went. */
 function group(incidents) {

@@ -6,6 +6,7 @@ const NUMBERS = ["component", "cluster", "table"]; // of the lake
 const LINKED = "lake"; // in the view of tables: the number of one of the lake
 const SHARES = ["score", "coverage"];
 const TEXTS = ["name", "column", "kind", "ask", "q"]; // of tracked tables
+const RANGES = ["versions", "picked"]; // of the timeline: the part in view, and the bar whose versions are listed
 
 /** What a hash says; what it does not say, or says wrongly, is left out. */
 export function parse(hash) {
@@ -21,6 +22,10 @@ export function parse(hash) {
     const share = Number(given.get(key));
     if (share > 0 && share <= 1) route[key] = share;
   }
+  for (const key of RANGES) {
+    const [first, last] = (/^(\d{1,9})-(\d{1,9})$/.exec(given.get(key)) ?? []).slice(1).map(Number);
+    if (first >= 1 && first <= last) route[key] = { first, last };
+  }
   for (const key of TEXTS) if (given.get(key) !== null) route[key] = given.get(key);
   return route;
 }
@@ -32,6 +37,7 @@ export function format(route) {
   for (const key of lake ? [...NUMBERS, ...SHARES] : [LINKED, ...TEXTS, "score"]) {
     if (route[key] !== undefined && route[key] !== null) given.set(key, String(route[key]));
   }
+  for (const key of RANGES) if (route[key]) given.set(key, `${route[key].first}-${route[key].last}`);
   const named = route.component !== undefined || route.table !== undefined;
   return `#${lake && named ? "" : `tab=${route.tab ?? "lake"}${given.size ? "&" : ""}`}${given}`;
 }

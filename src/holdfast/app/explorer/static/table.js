@@ -195,7 +195,8 @@ class TableView {
     const rest = again ? [this.dependencies.refresh()] : [];
     await Promise.all([told, ...rest]);
     // What is below the list may come after it: the server answers one question at a time.
-    await load(["graph"], (answer) => this.#groups(answer), "workspace/fds", { table: name });
+    const follow = again && this.follow ? 1 : undefined;
+    await load(["graph"], (answer) => this.#groups(answer), "workspace/fds", { table: name, follow });
     await load(["history"], ({ entries }) => this.#past(entries), "workspace/log", { table: name }, { exact: true });
     if (!signal.aborted) this.#completed();
   }
@@ -233,9 +234,21 @@ class TableView {
       this.sections.put("graph", title, null, hint("They are not tracked here: track the table with --kinds ucc,fd to see them."));
       return;
     }
-    this.sections.put("graph", title, answer.n_groups, this.graph.show(answer, (lhs, rhs) => this.dependencies.show(
-      { kind: "fd", q: `${lhs.join(" ")} -> ${rhs ?? ""}`.trim() },
-    )));
+    this.follow = answer.follow === true;
+    const choose = (lhs, rhs) => this.dependencies.show({ kind: "fd", q: `${lhs.join(" ")} -> ${rhs ?? ""}`.trim() });
+    const picture = this.graph.show(answer, choose, (follow) => this.#follows(follow));
+    this.sections.put("graph", title, answer.n_groups, picture);
+  }
+
+  /** Draws what follows from keys, or the others. */
+  async #follows(follow) {
+    const name = this.shown;
+    try {
+      const answer = await get("workspace/fds", { table: name, follow: follow ? 1 : undefined });
+      if (this.shown === name) this.#groups(answer);
+    } catch (error) {
+      if (this.shown === name) this.sections.fail("graph", error);
+    }
   }
 
   /** Marks the column that the list is about. */

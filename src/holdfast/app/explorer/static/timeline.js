@@ -2,7 +2,7 @@
 // arrow keys go from bar to bar, Enter lists the versions of one; + - 0 and the wheel zoom, and so does a drag.
 
 import { get, Latest } from "./api.js";
-import { el, failure, fill, number } from "./dom.js";
+import { el, failure, fill, number, shortened, visible } from "./dom.js";
 import { svg } from "./svg.js";
 import { exactly } from "./times.js";
 import { EVENTS } from "./versions.js";
@@ -22,9 +22,9 @@ export class Timeline {
   #picked = null; // the first and last version of the bar that is listed
   #drag = null;
 
-  constructor({ pick, filter }) {
-    this.pick = pick;
-    this.filter = filter;
+  /** `pick` is told of the bar that is chosen, `look` of the part in view (null: all), `filter` of what is filtered. */
+  constructor({ pick, look, filter }) {
+    Object.assign(this, { pick, look, filter });
     this.table = el("select", { "aria-label": "Table", on: { change: () => this.#filtered() } });
     this.kind = el("select", { "aria-label": "Kind", on: { change: () => this.#filtered() } });
     this.range = el("span", { class: "range" });
@@ -79,7 +79,13 @@ export class Timeline {
     this.kind.value = kind in nouns ? kind : "";
   }
 
-  /** There may be other versions; the part in view stays, unless it ended with the newest. */
+  /** The part in view and the bar that is picked, as an address has them. */
+  show(versions, picked) {
+    this.#view = versions === undefined ? null : { since: versions.first, until: versions.last };
+    this.#picked = picked ?? null;
+  }
+
+  /** There may be other versions; the part in view stays. */
   async refresh() {
     await this.#load();
   }
@@ -160,10 +166,11 @@ export class Timeline {
   }
 
   #words(bar) {
-    const { first, last, from, events } = this.#data;
+    const { first, last, from, events, batch_ids: batches } = this.#data;
     const which = first[bar] === last[bar] ? `Version ${number(first[bar])}` : `Versions ${number(first[bar])} to ${number(last[bar])}`;
     const counts = Object.entries(events).filter(([, n]) => n[bar]).map(([event, n]) => `${number(n[bar])} ${EVENTS[event]}`);
-    return `${which}, ${exactly(from[bar])}: ${counts.join(", ") || "what holds did not change"}`;
+    const batch = batches[bar] ? `, batch ${visible(shortened(batches[bar], 60))}` : "";
+    return `${which}${batch}, ${exactly(from[bar])}: ${counts.join(", ") || "what holds did not change"}`;
   }
 
   #tell() {
@@ -194,6 +201,7 @@ export class Timeline {
       view = n >= newest ? null : { since, until: Math.min(newest, since + n - 1) };
     }
     this.#view = view;
+    this.look(view === null ? undefined : { first: view.since, last: view.until });
     this.#load();
   }
 
