@@ -22,8 +22,8 @@ from holdfast.core.sources import columnar, csv_files, databases, json_lines
 from holdfast.core.sources.column_names import check_names
 from holdfast.core.sources.csv_plan import SAMPLE_ROWS, plan_csv, same_columns
 from holdfast.core.sources.csv_walk import Walk, walk_regions
-from holdfast.core.sources.packed import bare_name, packing_of
-from holdfast.core.sources.raw_files import size_of
+from holdfast.core.sources.packed import ZIP, bare_name, packing_of, unpacked
+from holdfast.core.sources.raw_files import opened_raw, size_of
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
 from holdfast.core.sources.streams import BATCH_ROWS, opened_stream
 from holdfast.core.sources.type_rule import TEXT, candidates
@@ -74,17 +74,28 @@ def plan_source(
     """The plan of a source: a path (file, folder or glob), or a table of another library.
 
     Reads headers, footers and samples; the only pass over whole files is the search for record ends in
-    CSV files larger than `split_bytes`, by `walk`. A table in memory larger than that is written to the
-    folder `staging` of the workspace. A `batch` has the types of its table, whatever was declared for that.
+    CSV files larger than `split_bytes`, by `walk`. A table in memory, or of Delta Lake, that is larger than
+    that is written to the folder `staging` of the workspace. A `batch` has the types of its table, whatever
+    was declared for that.
     """
+    place = ""
     if isinstance(source, str | os.PathLike):
-        return _plan_files(os.fspath(source), options, table, split_bytes, walk, batch=batch)
+        try:
+            return _plan_files(os.fspath(source), options, table, split_bytes, walk, batch=batch)
+        except _DeltaFolder:
+            from holdfast.core.store.delta_tables import opened_delta  # here: most sources need no delta-rs
+
+            place = os.fspath(source)
+            source = opened_delta(place, table)
     if options.types and not batch:
+        what = "Delta table" if place else "table in memory"
         raise UsageError(
-            f"types are declared for table {table!r}, but a table in memory has its own. Next step: cast its "
+            f"types are declared for table {table!r}, but a {what} has its own. Next step: cast its "
             "columns, or leave the types out."
         )
     description, schema, batches = opened_stream(source, table)
+    if place:
+        description = f"Delta table {PurePath(place).name} (version {source.version()})"
     return _plan_batches(schema, batches, description, options, table, root, staging, split_bytes)
 
 
@@ -175,7 +186,7 @@ def _files(location: str, options: ReadOptions, table: str) -> tuple[list[str], 
         return [str(path)], path.name, str(path.parent)
     if path.is_dir():
         if (path / "_delta_log").is_dir():
-            raise _is_delta(location, table)
+            raise _DeltaFolder
         files = [f for f in sorted(path.rglob("*")) if not f.is_dir() and _visible(f.relative_to(path))]
         if options.format == "auto":
             files = [f for f in files if _ending(str(f)) in ENDINGS]
@@ -240,7 +251,7 @@ def _stored_files(location: str, options: ReadOptions, table: str) -> tuple[list
     names = [entry.name for entry in bucket.entries(base)]
     inside = [PurePosixPath(n).relative_to(base) for n in names]
     if any(path.parts[0] == "_delta_log" for path in inside):
-        raise _is_delta(location, table)
+        raise _DeltaFolder
     wanted = re.compile(_pattern("/".join(parts)) if magic else ".*", re.DOTALL)
     files = [n for n, path in zip(names, inside, strict=True) if _visible(path) and wanted.fullmatch(n)]
     if options.format == "auto" and not magic:
@@ -262,11 +273,8 @@ def _pattern(name: str) -> str:
     return "".join(special.get(part, re.escape(part)) for part in re.split(r"(\*\*/|\*\*|\*|\?)", name))
 
 
-def _is_delta(location: str, table: str) -> SourceError:
-    return SourceError(
-        f"{shorten_path(location)} for table {table!r} is a Delta table; its files alone may hold deleted "
-        f"rows. {NOTHING_APPLIED} Next step: read it with deltalake or Spark and give the table."
-    )
+class _DeltaFolder(Exception):
+    """A folder is a Delta table: its files alone may hold deleted rows."""
 
 
 def _no_data(location: str, table: str) -> SourceError:
@@ -333,6 +341,9 @@ def _kind(path: str, options: ReadOptions, table: str) -> Kind:
             "step: say what to read of it: --sql 'SELECT * FROM ...'."
         )
     if kind is None:
+        if packing_of(path) == ZIP:  # what is wrong may be the archive
+            with opened_raw(path) as raw, unpacked(raw, ZIP, os.path.basename(path), table):
+                pass
         raise SourceError(
             f"the format of {shorten(os.path.basename(path))} for table {table!r} cannot be told from its "
             f"ending. {NOTHING_APPLIED} Next step: give the format: --format csv, parquet, jsonl or arrow."
