@@ -400,6 +400,20 @@ def test_an_archive_of_two_files_says_so(ws: holdfast.Workspace, tmp_path: Path)
         ws.track("t", tmp_path / "no.zip")
 
 
+def test_dates_in_json_are_told(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    rows = [{"day": "2026-01-02", "at": f"2026-01-02T03:04:0{i}Z", "x": "2026-01", "n": i} for i in range(3)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"day": None}]))
+    assert ws.track("t", path).notes == (
+        "t: day: dates are texts, as JSON has no dates; --types day=date reads them as such",
+        "t: at: dates are texts, as JSON has no dates; --types at=timestamp[us,utc] reads them as such",
+    )
+    assert ws.apply("t", inserts=path).notes == ()
+    types = {"day": "date", "at": "timestamp[us,utc]"}
+    assert ws.track("u", path, options={"types": types}).notes == ()
+    assert [str(t) for t in ws.schema("u").types] == ["date", "timestamp[us,utc]", "text", "int"]
+
+
 def test_endings_that_are_packed_and_nothing_else(tmp_path: Path, ws: holdfast.Workspace) -> None:
     (tmp_path / "t.parquet.bz2").write_bytes(bz2.compress(parquet_bytes()))
     with pytest.raises(SourceError, match="cannot be told from its ending"):

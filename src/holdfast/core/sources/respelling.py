@@ -330,6 +330,21 @@ def unlike_notes(types: Mapping[str, tuple[Type, Type]]) -> tuple[str, ...]:
     )
 
 
+def json_notes(samples: Mapping[str, Sequence[str]], declared: Collection[str]) -> tuple[str, ...]:
+    """What is said of columns of JSON's texts that are all dates or times: JSON has no types for them."""
+    by_type: dict[Type, list[str]] = {}
+    for name, texts in samples.items():
+        column = pa.chunked_array([_array(texts)])
+        t = None if name in declared else next((t for t in _KINDS if decode(column, t) is not None), None)
+        if t is not None:
+            by_type.setdefault(t, []).append(name)
+    return tuple(
+        f"{listing(names)}: dates are texts, as JSON has no dates; "
+        f"--types {shorten(names[0])[1:-1]}={t} reads them as such"
+        for t, names in by_type.items()
+    )
+
+
 def words_note(names: Sequence[str], words: Sequence[str]) -> str:
     """What is said of columns of texts that have words for NULL in them."""
     given = " ".join(f"--null '{word}'" for word in ("", *words))

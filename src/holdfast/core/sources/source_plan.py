@@ -25,6 +25,7 @@ from holdfast.core.sources.csv_walk import Walk, walk_regions
 from holdfast.core.sources.packed import ZIP, bare_name, packing_of, unpacked
 from holdfast.core.sources.raw_files import opened_raw, size_of
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
+from holdfast.core.sources.respelling import json_notes
 from holdfast.core.sources.streams import BATCH_ROWS, opened_stream
 from holdfast.core.sources.type_rule import TEXT, candidates
 from holdfast.core.store.files import new_file, unique_name
@@ -161,7 +162,7 @@ def _plan_files(
     kind = kinds.pop()
     plans: dict[Kind, Callable[..., Source]] = {
         "csv": functools.partial(plan_csv, walk=walk, batch=batch),
-        "jsonl": _plan_jsonl,
+        "jsonl": functools.partial(_plan_jsonl, batch=batch),
         "parquet": _plan_columnar,
         "arrow": _plan_columnar,
     }
@@ -352,10 +353,18 @@ def _kind(path: str, options: ReadOptions, table: str) -> Kind:
 
 
 def _plan_jsonl(
-    files: list[str], description: str, kind: Kind, options: ReadOptions, table: str, split_bytes: int
+    files: list[str],
+    description: str,
+    kind: Kind,
+    options: ReadOptions,
+    table: str,
+    split_bytes: int,
+    *,
+    batch: bool,
 ) -> Source:
     splits: list[Split] = []
     names: dict[str, Type] = {}
+    texts: dict[str, list[str]] = {}
     left_out: dict[str, None] = {}
     for path in files:
         array = json_lines.is_array(path, options, table=table)
@@ -366,14 +375,20 @@ def _plan_jsonl(
             for low, high in itertools.pairwise(ends)
         ]
         if len(splits) == 0 or len(files) <= 10:
-            types, nested = json_lines.sample(file_splits[0], options, SAMPLE_ROWS, table=table)
+            types, nested, seen = json_lines.sample(file_splits[0], options, SAMPLE_ROWS, table=table)
             left_out |= dict.fromkeys(nested)
+            for name, some in seen.items():
+                texts.setdefault(name, []).extend(some)
             for name, t in types.items():
                 names[name] = t if names.get(name, TEXT) == TEXT else names[name]
         splits += file_splits
     names = {name: t for name, t in names.items() if name not in left_out}
     options = dataclasses.replace(options, left_out=tuple(left_out))
-    notes = (columnar.nested_note(list(left_out)),) if left_out else ()
+    notes: tuple[str, ...] = (columnar.nested_note(list(left_out)),) if left_out else ()
+    if not batch:
+        notes += json_notes(
+            {n: texts[n] for n, t in names.items() if t == TEXT and texts.get(n)}, options.types
+        )
     check_names(list(names), os.path.basename(files[0]), table=table)
     n_bytes = sum(split.n_bytes for split in splits)
     return Source(description, splits, tuple(names), tuple(names.values()), options, n_bytes, notes=notes)
