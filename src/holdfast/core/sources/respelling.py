@@ -76,14 +76,13 @@ _EXPONENT = r"^-?[0-9.]+[eE][+-]?[0-9]+$"
 def respelt(texts: Texts, form: str | None) -> Texts:
     """The texts as the type rule spells them; those that are not of the form as they are.
 
-    >>> respelt(pa.chunked_array([["31/12/2026", "1.2.2026", "x"]]), "dmy").to_pylist()
+    >>> read = lambda form, *texts: respelt(pa.chunked_array([texts], pa.large_string()), form).to_pylist()
+    >>> read("dmy", "31/12/2026", "1.2.2026", "x")
     ['2026-12-31', '2026-02-01', 'x']
-    >>> respelt(pa.chunked_array([["2026/12/31 14:05", "2026-12-31T14:05:01.5+01:00"]]), "ymd").to_pylist()
+    >>> read("ymd", "2026/12/31 14:05", "2026-12-31T14:05:01.5+01:00")
     ['2026-12-31 14:05:00.000000', '2026-12-31 13:05:01.500000Z']
-    >>> respelt(pa.chunked_array([["1,5", "2"]]), "comma").to_pylist()
-    ['1.5', '2']
-    >>> respelt(pa.chunked_array([["1.234,5", "2"]]), "groups.,").to_pylist()
-    ['1234.5', '2']
+    >>> read("comma", "1,5", "2"), read("groups.,", "1.234,5", "2")
+    (['1.5', '2'], ['1234.5', '2'])
     """
     if form in _TIMES:
         for order in dict.fromkeys((form or YMD, YMD)):
