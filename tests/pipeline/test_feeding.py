@@ -7,7 +7,9 @@ import gzip
 import io
 import json
 import lzma
+import os
 import sys
+import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -341,6 +343,75 @@ def test_standard_input(ws: holdfast.Workspace, what: str, monkeypatch: pytest.M
     assert told.n_unchanged == 3
     with pytest.raises(SourceError, match=r"standard input, the source of table 't', is empty.*read once"):
         ws.apply("t", inserts="-")
+
+
+def test_a_pipe_that_is_given(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    """As a shell does it with <(...): read once, in any format; in a folder it is still refused."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+
+    def piped(content: bytes, change: Callable[[], Any]) -> Any:
+        writer = threading.Thread(target=pipe.write_bytes, args=[content])
+        writer.start()
+        try:
+            return change()
+        finally:
+            writer.join(timeout=120)
+
+    piped(gzip.compress(b"id,name\n1,a\n2,\n3,c\n"), lambda: ws.track("t", pipe))
+    assert rows_of(ws) == ROWS
+    [told] = piped(parquet_bytes(), lambda: ws.apply("t", snapshot=str(pipe))).tables
+    assert told.n_unchanged == 3
+    with pytest.raises(SourceError, match=r"the pipe .*pipe', the source of table 't', is empty"):
+        piped(b"", lambda: ws.apply("t", inserts=pipe))
+    with pytest.raises(SourceError, match="is a pipe, and a source is read more than once"):
+        ws.apply("t", inserts=folder, options={"format": "csv"})
+
+
+def test_a_delta_folder_is_what_its_newest_version_holds(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    import deltalake
+
+    place = tmp_path / "delta"
+    deltalake.write_deltalake(place, ARROW.slice(0, 1))
+    deltalake.write_deltalake(place, ARROW.slice(1), mode="append")
+    deltalake.write_deltalake(place, pa.table({"id": [9], "name": ["gone"]}), mode="append")
+    deltalake.DeltaTable(place).delete("id = 9")
+    ws.track("t", place, row_key=["id"])
+    assert rows_of(ws) == ROWS
+    deltalake.DeltaTable(place).delete("id = 2")
+    [told] = ws.apply("t", snapshot=str(place)).tables
+    assert (told.n_deleted, told.n_unchanged) == (1, 2)
+    with pytest.raises(UsageError, match="a Delta table has its own"):
+        ws.track("u", place, options={"types": {"id": "text"}})
+
+
+def test_an_archive_of_two_files_says_so(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
+        archive.writestr("a.csv", "id\n1\n")
+        archive.writestr("b.csv", "id\n2\n")
+    with pytest.raises(
+        SourceError, match=r"'two.zip' for table 't' must have one file in it, and has 2 files: "
+    ):
+        ws.track("t", tmp_path / "two.zip")
+    (tmp_path / "no.zip").write_bytes(b"PK")
+    with pytest.raises(SourceError, match=r"no.zip for table 't' cannot be decompressed"):
+        ws.track("t", tmp_path / "no.zip")
+
+
+def test_dates_in_json_are_told(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    rows = [{"day": "2026-01-02", "at": f"2026-01-02T03:04:0{i}Z", "x": "2026-01", "n": i} for i in range(3)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"day": None}]))
+    assert ws.track("t", path).notes == (
+        "t: day: dates are texts, as JSON has no dates; --types day=date reads them as such",
+        "t: at: dates are texts, as JSON has no dates; --types at=timestamp[us,utc] reads them as such",
+    )
+    assert ws.apply("t", inserts=path).notes == ()
+    types = {"day": "date", "at": "timestamp[us,utc]"}
+    assert ws.track("u", path, options={"types": types}).notes == ()
+    assert [str(t) for t in ws.schema("u").types] == ["date", "timestamp[us,utc]", "text", "int"]
 
 
 def test_endings_that_are_packed_and_nothing_else(tmp_path: Path, ws: holdfast.Workspace) -> None:

@@ -140,6 +140,8 @@ def plan(source: Any, options: ReadOptions, target: Target, staging: str) -> Sou
     if isinstance(source, str | os.PathLike):
         source = source_path(source, f"source of table {target.table!r}")
     try:
+        if isinstance(source, str) and standard_input.is_pipe(source):
+            return _plan_input(options, target, staging, source)
         if not _is_spark(source):
             if isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
                 # Arrow looks at names even to count bytes.
@@ -183,12 +185,14 @@ def _plan_query(place: Any, options: ReadOptions, target: Target, staging: str) 
         return source
 
 
-def _plan_input(options: ReadOptions, target: Target, staging: str) -> Source:
-    """The plan of standard input: that of a file of the workspace, which tasks find by its reference."""
-    ref, kind = standard_input.spooled(target.root, staging, target.table)
+def _plan_input(options: ReadOptions, target: Target, staging: str, pipe: str | None = None) -> Source:
+    """The plan of standard input, or of a pipe: that of a file of the workspace, which tasks find by its
+    reference."""
+    ref, kind = standard_input.spooled(target.root, staging, target.table, pipe)
     reading = options if options.format != "auto" else replace(options, format=kind)
     source = plan(str(check_file(target.root, ref, deep=False)), reading, target, staging)
-    source.description, source.options = "standard input", replace(source.options, format=options.format)
+    source.description = "standard input" if pipe is None else f"pipe {os.path.basename(pipe)}"
+    source.options = replace(source.options, format=options.format)
     source.splits = [replace(split, staged=ref) for split in source.splits]
     return source
 

@@ -1,8 +1,8 @@
 """JSON lines: one object per line, a key per column; or one array of such objects (`json_arrays`).
 
 Whole numbers are int, numbers with a fraction or an exponent float, `true` and `false` bool, strings text:
-a string that looks like a date stays text. A missing key is NULL. A column of a declared type that JSON
-lacks (date, timestamp, time, decimal, ...) is spelt as a string, by `type_rule`.
+a string that looks like a date stays text, and a note says so. A missing key is NULL. A column of a declared
+type that JSON lacks (date, timestamp, time, decimal, ...) is spelt as a string, by `type_rule`.
 
 The columns are the keys of the first records, and those that the user declares; keys that have objects or
 arrays there are left out. A key that comes up later
@@ -160,15 +160,15 @@ def _kind(value: Any) -> str | None:
 
 def sample(
     split: Split, options: ReadOptions, n_rows: int, *, table: str
-) -> tuple[dict[str, Type], list[str]]:
-    """(guessed types by column, keys that are nested) of a file's first records.
+) -> tuple[dict[str, Type], list[str], dict[str, list[str]]]:
+    """(guessed types by column, keys that are nested, texts by column) of a file's first records.
 
     A column of only NULLs is text. If all keys are nested, it is an error.
     """
     for head in heads(split, options):
         whole = head.end == split.end
         try:
-            n_records, families, nested = _families(head, options, n_rows, table)
+            n_records, families, nested, texts = _families(head, options, n_rows, table)
         except HoldfastError:
             if whole:
                 raise
@@ -189,16 +189,18 @@ def sample(
         for name, fits in families.items()
         if name not in nested
     }
-    return types, list(nested)
+    return types, list(nested), texts
 
 
 def _families(
     split: Split, options: ReadOptions, n_rows: int, table: str
-) -> tuple[int, dict[str, list[str] | None], dict[str, SchemaError]]:
-    """How many of the first records there are, what the values of each key can be, and which are nested."""
+) -> tuple[int, dict[str, list[str] | None], dict[str, SchemaError], dict[str, list[str]]]:
+    """How many of the first records there are, what the values of each key can be, which are nested, and the
+    values that are texts."""
     body = _body(split, options, table)
     families: dict[str, list[str] | None] = {}
     nested: dict[str, SchemaError] = {}
+    texts: dict[str, list[str]] = {}
     n_records = 0
     for line, fields in itertools.islice(_objects(body, split, table), n_rows):
         n_records += 1
@@ -208,7 +210,9 @@ def _families(
                 nested.setdefault(key, _nested(key, value, line, split, table))
             elif key not in nested:
                 families[key] = _narrow(families.get(key), value, key, line, split, table)
-    return n_records, families, nested
+                if isinstance(value, str):
+                    texts.setdefault(key, []).append(value)
+    return n_records, families, nested, texts
 
 
 def _narrow(

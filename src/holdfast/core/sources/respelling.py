@@ -76,14 +76,13 @@ _EXPONENT = r"^-?[0-9.]+[eE][+-]?[0-9]+$"
 def respelt(texts: Texts, form: str | None) -> Texts:
     """The texts as the type rule spells them; those that are not of the form as they are.
 
-    >>> respelt(pa.chunked_array([["31/12/2026", "1.2.2026", "x"]]), "dmy").to_pylist()
+    >>> read = lambda form, *texts: respelt(pa.chunked_array([texts], pa.large_string()), form).to_pylist()
+    >>> read("dmy", "31/12/2026", "1.2.2026", "x")
     ['2026-12-31', '2026-02-01', 'x']
-    >>> respelt(pa.chunked_array([["2026/12/31 14:05", "2026-12-31T14:05:01.5+01:00"]]), "ymd").to_pylist()
+    >>> read("ymd", "2026/12/31 14:05", "2026-12-31T14:05:01.5+01:00")
     ['2026-12-31 14:05:00.000000', '2026-12-31 13:05:01.500000Z']
-    >>> respelt(pa.chunked_array([["1,5", "2"]]), "comma").to_pylist()
-    ['1.5', '2']
-    >>> respelt(pa.chunked_array([["1.234,5", "2"]]), "groups.,").to_pylist()
-    ['1234.5', '2']
+    >>> read("comma", "1,5", "2"), read("groups.,", "1.234,5", "2")
+    (['1.5', '2'], ['1234.5', '2'])
     """
     if form in _TIMES:
         for order in dict.fromkeys((form or YMD, YMD)):
@@ -326,6 +325,21 @@ def unlike_notes(types: Mapping[str, tuple[Type, Type]]) -> tuple[str, ...]:
     return tuple(
         f"{listing(names)}: texts, since not all are {t} as the first ones are; "
         f"--types {shorten(names[0])[1:-1]}={t} reads them so, or names one that is not"
+        for t, names in by_type.items()
+    )
+
+
+def json_notes(samples: Mapping[str, Sequence[str]], declared: Collection[str]) -> tuple[str, ...]:
+    """What is said of columns of JSON's texts that are all dates or times: JSON has no types for them."""
+    by_type: dict[Type, list[str]] = {}
+    for name, texts in samples.items():
+        column = pa.chunked_array([_array(texts)])
+        t = None if name in declared else next((t for t in _KINDS if decode(column, t) is not None), None)
+        if t is not None:
+            by_type.setdefault(t, []).append(name)
+    return tuple(
+        f"{listing(names)}: dates are texts, as JSON has no dates; "
+        f"--types {shorten(names[0])[1:-1]}={t} reads them as such"
         for t, names in by_type.items()
     )
 

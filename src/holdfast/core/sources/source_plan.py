@@ -22,9 +22,10 @@ from holdfast.core.sources import columnar, csv_files, databases, json_lines
 from holdfast.core.sources.column_names import check_names
 from holdfast.core.sources.csv_plan import SAMPLE_ROWS, plan_csv, same_columns
 from holdfast.core.sources.csv_walk import Walk, walk_regions
-from holdfast.core.sources.packed import bare_name, packing_of
-from holdfast.core.sources.raw_files import size_of
+from holdfast.core.sources.packed import ZIP, bare_name, packing_of, unpacked
+from holdfast.core.sources.raw_files import opened_raw, size_of
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
+from holdfast.core.sources.respelling import json_notes
 from holdfast.core.sources.streams import BATCH_ROWS, opened_stream
 from holdfast.core.sources.type_rule import TEXT, candidates
 from holdfast.core.store.files import new_file, unique_name
@@ -74,17 +75,28 @@ def plan_source(
     """The plan of a source: a path (file, folder or glob), or a table of another library.
 
     Reads headers, footers and samples; the only pass over whole files is the search for record ends in
-    CSV files larger than `split_bytes`, by `walk`. A table in memory larger than that is written to the
-    folder `staging` of the workspace. A `batch` has the types of its table, whatever was declared for that.
+    CSV files larger than `split_bytes`, by `walk`. A table in memory, or of Delta Lake, that is larger than
+    that is written to the folder `staging` of the workspace. A `batch` has the types of its table, whatever
+    was declared for that.
     """
+    place = ""
     if isinstance(source, str | os.PathLike):
-        return _plan_files(os.fspath(source), options, table, split_bytes, walk, batch=batch)
+        try:
+            return _plan_files(os.fspath(source), options, table, split_bytes, walk, batch=batch)
+        except _DeltaFolder:
+            from holdfast.core.store.delta_tables import opened_delta  # here: most sources need no delta-rs
+
+            place = os.fspath(source)
+            source = opened_delta(place, table)
     if options.types and not batch:
+        what = "Delta table" if place else "table in memory"
         raise UsageError(
-            f"types are declared for table {table!r}, but a table in memory has its own. Next step: cast its "
+            f"types are declared for table {table!r}, but a {what} has its own. Next step: cast its "
             "columns, or leave the types out."
         )
     description, schema, batches = opened_stream(source, table)
+    if place:
+        description = f"Delta table {PurePath(place).name} (version {source.version()})"
     return _plan_batches(schema, batches, description, options, table, root, staging, split_bytes)
 
 
@@ -148,7 +160,7 @@ def _plan_files(
     kind = kinds.pop()
     plans: dict[Kind, Callable[..., Source]] = {
         "csv": functools.partial(plan_csv, walk=walk, batch=batch),
-        "jsonl": _plan_jsonl,
+        "jsonl": functools.partial(_plan_jsonl, batch=batch),
         "parquet": _plan_columnar,
         "arrow": _plan_columnar,
     }
@@ -173,7 +185,7 @@ def _files(location: str, options: ReadOptions, table: str) -> tuple[list[str], 
         return [str(path)], path.name, str(path.parent)
     if path.is_dir():
         if (path / "_delta_log").is_dir():
-            raise _is_delta(location, table)
+            raise _DeltaFolder
         files = [f for f in sorted(path.rglob("*")) if not f.is_dir() and _visible(f.relative_to(path))]
         if options.format == "auto":
             files = [f for f in files if _ending(str(f)) in ENDINGS]
@@ -238,7 +250,7 @@ def _stored_files(location: str, options: ReadOptions, table: str) -> tuple[list
     names = [entry.name for entry in bucket.entries(base)]
     inside = [PurePosixPath(n).relative_to(base) for n in names]
     if any(path.parts[0] == "_delta_log" for path in inside):
-        raise _is_delta(location, table)
+        raise _DeltaFolder
     wanted = re.compile(_pattern("/".join(parts)) if magic else ".*", re.DOTALL)
     files = [n for n, path in zip(names, inside, strict=True) if _visible(path) and wanted.fullmatch(n)]
     if options.format == "auto" and not magic:
@@ -260,11 +272,8 @@ def _pattern(name: str) -> str:
     return "".join(special.get(part, re.escape(part)) for part in re.split(r"(\*\*/|\*\*|\*|\?)", name))
 
 
-def _is_delta(location: str, table: str) -> SourceError:
-    return SourceError(
-        f"{shorten_path(location)} for table {table!r} is a Delta table; its files alone may hold deleted "
-        f"rows. {NOTHING_APPLIED} Next step: read it with deltalake or Spark and give the table."
-    )
+class _DeltaFolder(Exception):
+    """A folder is a Delta table: its files alone may hold deleted rows."""
 
 
 def _no_data(location: str, table: str) -> SourceError:
@@ -331,6 +340,9 @@ def _kind(path: str, options: ReadOptions, table: str) -> Kind:
             "step: say what to read of it: --sql 'SELECT * FROM ...'."
         )
     if kind is None:
+        if packing_of(path) == ZIP:  # what is wrong may be the archive
+            with opened_raw(path) as raw, unpacked(raw, ZIP, os.path.basename(path), table):
+                pass
         raise SourceError(
             f"the format of {shorten(os.path.basename(path))} for table {table!r} cannot be told from its "
             f"ending. {NOTHING_APPLIED} Next step: give the format: --format csv, parquet, jsonl or arrow."
@@ -339,10 +351,18 @@ def _kind(path: str, options: ReadOptions, table: str) -> Kind:
 
 
 def _plan_jsonl(
-    files: list[str], description: str, kind: Kind, options: ReadOptions, table: str, split_bytes: int
+    files: list[str],
+    description: str,
+    kind: Kind,
+    options: ReadOptions,
+    table: str,
+    split_bytes: int,
+    *,
+    batch: bool,
 ) -> Source:
     splits: list[Split] = []
     names: dict[str, Type] = {}
+    texts: dict[str, list[str]] = {}
     left_out: dict[str, None] = {}
     for path in files:
         array = json_lines.is_array(path, options, table=table)
@@ -353,14 +373,20 @@ def _plan_jsonl(
             for low, high in itertools.pairwise(ends)
         ]
         if len(splits) == 0 or len(files) <= 10:
-            types, nested = json_lines.sample(file_splits[0], options, SAMPLE_ROWS, table=table)
+            types, nested, seen = json_lines.sample(file_splits[0], options, SAMPLE_ROWS, table=table)
             left_out |= dict.fromkeys(nested)
+            for name, some in seen.items():
+                texts.setdefault(name, []).extend(some)
             for name, t in types.items():
                 names[name] = t if names.get(name, TEXT) == TEXT else names[name]
         splits += file_splits
     names = {name: t for name, t in names.items() if name not in left_out}
     options = dataclasses.replace(options, left_out=tuple(left_out))
-    notes = (columnar.nested_note(list(left_out)),) if left_out else ()
+    notes: tuple[str, ...] = (columnar.nested_note(list(left_out)),) if left_out else ()
+    if not batch:
+        notes += json_notes(
+            {n: texts[n] for n, t in names.items() if t == TEXT and texts.get(n)}, options.types
+        )
     check_names(list(names), os.path.basename(files[0]), table=table)
     n_bytes = sum(split.n_bytes for split in splits)
     return Source(description, splits, tuple(names), tuple(names.values()), options, n_bytes, notes=notes)
