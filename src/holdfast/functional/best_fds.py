@@ -10,23 +10,26 @@ that it can have, bounds all that contain it, and the first n are found exactly 
 column, then two, and so on:
 
 - K is at least the number of values of each column of X, and above |X|: in a minimal X every column splits
-  groups of the others. Columns that cannot be worth as much as the n-th of the best so far are left out.
+  groups of the others. Columns that cannot be worth as much as the n-th of the best so far are left out; sets
+  of columns, too, by their groups in a sample of the rows, while they are few.
 - Candidates are the minimal hitting sets, of this size, of what agree sets lack (`fd_cover`). One that holds
   is minimal, as agree sets are of pairs of rows. All smaller ones are settled, so what the rows say of a
   candidate never makes another one of the same size: each size is searched once.
 - Those of the highest bounds are validated first, ROUND left-hand sides a job. What holds is measured, and
   may raise the bar for all others; what refutes a candidate is evidence for all of them.
 
-Cost: where short left-hand sides are among the best, that of validating some hundreds of them, a second or
-two of a processor for 1,000 x 222 or 100,000 x 94. Where hardly anything but keys determines anything, only
-time ends the search; then it says which places are certain.
+Cost: where short left-hand sides are among the best, that of validating some hundreds of them: 1,000 x 222
+and 100,000 x 94 take 0.5 to 5 s of a processor. Where hardly anything but keys determines anything, only time
+ends the search; then it says which places are certain.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -34,10 +37,20 @@ from numpy.typing import NDArray
 
 from holdfast.core.cover.kernels.search import minimal_hitting_sets
 from holdfast.core.evidence.groups import ColumnStatistics, column_statistics, measure_fds
+from holdfast.core.evidence.kernels.group_counts import Groups, everything, split
 from holdfast.core.evidence.kernels.partitions import strike
 from holdfast.core.evidence.refute import validate_fds
-from holdfast.core.rows.kernels.masks import full_mask, mask_of, popcounts, positions_of, unique_masks
+from holdfast.core.rows.kernels.masks import (
+    contains_any,
+    full_mask,
+    mask_of,
+    popcounts,
+    positions_of,
+    unique_masks,
+    without,
+)
 from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.row_sample import sample_rows
 from holdfast.core.store.tabular import Ranked, shown
 from holdfast.core.words.codec import Coded
 from holdfast.errors import UsageError, shorten
@@ -63,6 +76,9 @@ By = Literal["score", "redundancy"]
 ROUND = 512
 # Candidates that wait for it, before more of them are looked for; and those of one more right-hand side.
 WAITING = 1 << 20
+# Rows of which groups of sets are counted, and sets at most.
+SAMPLE_ROWS = 1 << 14
+MOST_SETS = 1 << 13
 # Seconds after which the search stops, unless told otherwise.
 SECONDS = 60.0
 
@@ -193,13 +209,16 @@ class _Search:
         self._relation = relation
         self._end = None if seconds is None else time.perf_counter() + seconds
         self._columns = column_statistics(relation)
-        everything = full_mask(len(relation.schema))[None, :]
-        n_different = int(measure_fds(relation, everything, np.array([-1])).n_groups[0])
-        constant = validate_fds(relation, np.zeros_like(everything), everything)
+        whole = full_mask(len(relation.schema))[None, :]
+        n_different = int(measure_fds(relation, whole, np.array([-1])).n_groups[0])
+        constant = validate_fds(relation, np.zeros_like(whole), whole)
         self._evidence = Relevant.of(constant.masks, len(relation.schema))
         self.varying = np.array(positions_of(constant.refuted[0]), dtype=np.int64)
         self.best = Best.none(n, n_different, Worth(by, self._columns), relation.n_words)
         self.size = 0  # of the left-hand sides that are looked at
+        self._holding = self.best.masks  # both sides of all dependencies that are known to hold
+        self._nulls_distinct = relation.nulls == "distinct"
+        self._few: dict[tuple[int, ...], Groups] = {}  # sets of one size that may be parts of left-hand sides
 
     def run(self, max_lhs: int | None) -> bool:
         """Look at larger left-hand sides while any may be among the best; False if time is over."""
@@ -207,9 +226,10 @@ class _Search:
             while self.size != max_lhs:
                 self.size += 1
                 open_ = [rhs for rhs in self.varying.tolist() if len(self._admitted(rhs))]
-                if not open_:
+                sets = self._with_few_groups() if open_ and self.size > 1 else None
+                if not open_ or (sets is not None and not len(sets)):
                     break
-                for masks, rhs in self._candidates(open_):
+                for masks, rhs in self._candidates(open_, sets):
                     self._settle(masks, rhs)
         except TimeoutError:
             return False
@@ -241,16 +261,67 @@ class _Search:
         admitted: I64 = others[self.best.admits(sizes, self._least(others), right)]
         return admitted if len(admitted) >= self.size else admitted[:0]
 
-    def _candidates(self, columns: Sequence[int]) -> Iterator[tuple[U64, I32]]:
-        """(masks, rhs): the left-hand sides of this size that no evidence is against, WAITING at a time."""
+    @cached_property
+    def _sample(self) -> I32:
+        return sample_rows(self._relation, SAMPLE_ROWS).codes
+
+    def _with_few_groups(self) -> U64 | None:
+        """The sets of this size that may be left-hand sides, by their groups in a sample; None for too many.
+
+        Where many columns have few values, such sets are few: of 24 columns of four values each hardly three
+        have as few as 20 groups together. Each further column adds a group at least, and no left-hand side
+        has both sides of what holds. What is kept of one size serves the next.
+        """
+        most, sample = self._most_groups(), self._sample
+        if not self._few:
+            self._few = {(): everything(sample.shape[1])}
+        columns = [c for c in self.varying.tolist() if self._columns.n_groups[c] + self.size - 1 <= most]
+        while True:
+            self._watch()
+            size = len(next(iter(self._few), ()))
+            masks = _masks(list(self._few), self._relation.n_words)
+            alone = ~contains_any(masks, self._holding) if len(self._holding) else np.ones(len(masks), bool)
+            self._few = {
+                chosen: groups
+                for (chosen, groups), apart in zip(self._few.items(), alone.tolist(), strict=True)
+                if apart and _n_groups(groups, sample.shape[1]) + self.size - size <= most
+            }
+            if size == self.size or not self._few:
+                return _masks(list(self._few), self._relation.n_words)
+            larger = list(_larger(self._few, columns))
+            if len(larger) > MOST_SETS:
+                return None
+            few = {}
+            for *part, c in larger:
+                last = int(sample[c].max(initial=0))
+                few[(*part, c)] = split(self._few[tuple(part)], sample[c], last, self._nulls_distinct)
+            self._few = few
+
+    def _most_groups(self) -> int:
+        """The most groups that left-hand sides of this size may have."""
+        easiest = int(self.varying[np.argmin(self._columns.pdep[self.varying])])
+        low, high = 0, self.best.n_different  # admitted, not admitted
+        while high - low > 1:
+            middle = (low + high) // 2
+            one = np.array([self.size]), np.array([middle]), np.array([easiest], dtype=np.int32)
+            low, high = (middle, high) if self.best.admits(*one)[0] else (low, middle)
+        return low
+
+    def _candidates(self, columns: Sequence[int], among: U64 | None) -> Iterator[tuple[U64, I32]]:
+        """(masks, rhs): the left-hand sides of this size that no evidence is against, WAITING at a time.
+
+        `among` are those that it may be, where they are known.
+        """
         full = full_mask(self._evidence.n_columns)
+        possible = full if among is None else np.bitwise_or.reduce(among, axis=0)
         waiting: list[U64] = []
         right: list[I32] = []
         for c in columns:
             self._watch()
-            within = mask_of(self._admitted(c).tolist(), len(full))
+            within = mask_of(self._admitted(c).tolist(), len(full)) & possible
             sets = minimal_hitting_sets(full & ~self._evidence.lacking(c), within, self.size, self._watch)
-            waiting.append(sets[popcounts(sets) == self.size])
+            sets = sets[popcounts(sets) == self.size]
+            waiting.append(sets if among is None else sets[~without(sets, among)])
             right.append(np.full(len(waiting[-1]), c, dtype=np.int32))
             if sum(map(len, waiting)) > WAITING or c == columns[-1]:
                 yield np.concatenate(waiting), np.concatenate(right)
@@ -272,6 +343,8 @@ class _Search:
             check = validate_fds(self._relation, lhs, together)
             holds = ~has_column(check.refuted[group], rhs[now])
             self.best = self.best.joined(*self._measured(masks[now][holds], rhs[now][holds]))
+            both = masks[now][holds] | _single(rhs[now][holds], masks.shape[1])
+            self._holding = np.concatenate([self._holding, both])
             against.append(check.masks)
             masks, rhs = masks[~now], rhs[~now]
             pending = _single(rhs, masks.shape[1])
@@ -298,6 +371,22 @@ def _of_first(masks: U64, bounds: F64) -> Bool:
     chosen = np.zeros(len(first), dtype=np.bool_)
     chosen[np.argsort(-highest, kind="stable")[:ROUND]] = True
     return chosen[inverse]
+
+
+def _n_groups(groups: Groups, n_rows: int) -> int:
+    return n_rows - len(groups.rows) + groups.n_groups
+
+
+def _larger(sets: Collection[tuple[int, ...]], columns: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """The sets with one more of the columns, all whose parts with one column less are there."""
+    for chosen in sets:
+        for c in columns[bisect_right(columns, chosen[-1]) if chosen else 0 :]:
+            if all((*chosen[:i], *chosen[i + 1 :], c) in sets for i in range(len(chosen))):
+                yield *chosen, c
+
+
+def _masks(sets: Sequence[Sequence[int]], n_words: int) -> U64:
+    return np.array([mask_of(columns, n_words) for columns in sets], dtype=np.uint64).reshape(-1, n_words)
 
 
 def _single(columns: I32, n_words: int) -> U64:
