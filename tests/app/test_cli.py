@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -318,6 +319,17 @@ def test_log_drop_merge_verify(shell: Shell) -> None:
     assert "    broke: [phone]\n    appeared: [phone, age]\n" in log
     assert shell("show").out == "no table is tracked (version 4). Start with 'holdfast track'.\n"
     assert shell("show", "--at", "3").out.startswith("people: 4 rows")
+
+
+def test_fixed_seeds_are_spoken_of(shell: Shell) -> None:
+    with zipfile.ZipFile(Path(__file__).parent.parent / "formats" / "5.zip") as file:
+        file.extractall(shell.folder / "old")
+    [root] = (shell.folder / "old").iterdir()
+    line = "its texts are hashed with fixed seeds (format 5)"
+    for command in ("verify", "doctor"):
+        assert line in CliRunner().invoke(cli.app, ["-w", str(root), command]).stdout.replace("\n", " ")
+        assert line not in shell(command).out
+    assert shell("verify", "--json").json()["notes"] == []
 
 
 def test_verify_names_a_damaged_file(shell: Shell) -> None:

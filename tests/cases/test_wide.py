@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -115,6 +117,52 @@ def test_few_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ws.apply("t", inserts=as_table(rows_of(2, 1)))
     ws.apply("t", deletes=as_table(rows_of(2, 1)))
     assert n_payloads < 20
+
+
+def work_and_bytes(root: Path, n_columns: int) -> dict[str, tuple[int, int]]:
+    """(calls of holdfast's functions, bytes on disk but for the inclusions) of tracking, and of a batch.
+
+    Calls are counted, not timed: they are the same on any machine. Many columns are included in others by
+    chance, and these are listed: so their files are as long as there are pairs.
+    """
+
+    def table(seed: int, n_rows: int) -> pa.Table:
+        values = np.random.default_rng(seed).integers(0, 60, (n_columns, n_rows))
+        columns = (pa.array(v.astype(str) if c % 2 else v) for c, v in enumerate(values))
+        return pa.table({f"c{c}": column for c, column in enumerate(columns)})
+
+    n_calls = 0
+
+    def called(frame: FrameType, event: str, _: object) -> None:
+        nonlocal n_calls
+        n_calls += event == "call" and frame.f_globals.get("__name__", "").startswith("holdfast")
+
+    ws = holdfast.open(root, engine="inline")
+    first = table(1, 30)
+    done: dict[str, tuple[int, int]] = {}
+    for name, run in {
+        "track": lambda: ws.track("t", first, kinds=("ucc", "ind", "profile"), max_columns=1),
+        "apply": lambda: ws.apply("t", inserts=table(2, 3), deletes=first.slice(0, 2)),
+    }.items():
+        n_calls = 0
+        before = sys.getprofile()
+        sys.setprofile(called)
+        try:
+            run()
+        finally:
+            sys.setprofile(before)
+        sizes = ws.sizes()
+        done[name] = n_calls, sizes["total"] - sizes["values"]
+    return done
+
+
+def test_twice_the_columns_are_twice_the_work(tmp_path: Path) -> None:
+    """Keys of one column, inclusions and profiles; no loop over pairs of columns."""
+    work_and_bytes(tmp_path / "warm", 10)  # what is done once in a process
+    narrow, wide = (work_and_bytes(tmp_path / str(n), n) for n in (300, 600))
+    for name, (calls, n_bytes) in narrow.items():
+        assert wide[name][0] < 2.3 * calls, name
+        assert wide[name][1] < 2.3 * n_bytes, name
 
 
 def test_all_pairs_or_pivot_by_pivot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

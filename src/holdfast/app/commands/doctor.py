@@ -118,10 +118,14 @@ def _workspace(ctx: typer.Context) -> Iterator[Finding]:
         yield Finding("workspace", True, "none here or above: the first 'holdfast track' makes ./.holdfast")
         return
     try:
+        from holdfast.core.store.format import hashing_note
+
         with open_workspace(ctx) as ws:
             names = ws.tables()
             n_rows = sum(map(ws.n_rows, names))
             text = f"{place}: version {ws.version}, {plural(len(names), 'table')}, {plural(n_rows, 'row')}"
-        yield Finding("workspace", True, f"{text}; its files are checked by 'holdfast verify'")
+            note = hashing_note(ws.root)
+        text += "; its files are checked by 'holdfast verify'"
+        yield Finding("workspace", True, text if note is None else f"{text}; {note}")
     except HoldfastError as error:
         yield Finding("workspace", False, f"{place}: {error}")

@@ -215,7 +215,16 @@ def _only(texts: Sequence[str], noun: str, example: str) -> str:
 
 def verify(ctx: typer.Context, as_json: Json = False) -> None:
     """Check every live file of the workspace against its checksum."""
+    from holdfast.core.store.format import hashing_note
+
     with opened(ctx) as ws:
         n_files, version = ws.verify(), ws.version
-    line = f"{plural(n_files, 'file')}, all as committed (version {version})"
-    tell(as_json, lambda: {"version": version, "n_files": n_files}, Paper.line, line)
+        note = hashing_note(ws.root)
+    notes = [] if note is None else [note]
+
+    def report(paper: Paper) -> None:
+        paper.line(f"{plural(n_files, 'file')}, all as committed (version {version})")
+        for note in notes:
+            paper.line(f"  note: {note}")
+
+    tell(as_json, lambda: {"version": version, "n_files": n_files, "notes": notes}, report)

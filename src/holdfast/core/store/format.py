@@ -150,6 +150,16 @@ def text_key(root: Root) -> Key | None:
     return _key(root, status.st_ino, status.st_mtime_ns)
 
 
+def hashing_note(root: Root) -> str | None:
+    """What whoever looks after a workspace should know of its hashes; None if there is nothing."""
+    if text_key(root) is not None:
+        return None
+    return (
+        f"its texts are hashed with fixed seeds (format {check_marker(root)}), so whoever writes values can "
+        "make them collide; track the tables anew, in a new workspace, to get a key"
+    )
+
+
 @lru_cache(maxsize=64)
 def _key(root: Path, inode: int, modified_ns: int) -> Key | None:
     """By inode and time as well: a workspace may be removed, and another one made in its place."""
