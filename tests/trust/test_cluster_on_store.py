@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import holdfast
@@ -347,3 +349,60 @@ def test_a_dataframe_that_fails_or_hangs_at_its_first_attempt(
     assert flaky[:2] == [160_000, ["t[id]"]]
     assert flaky == calm
     assert "connection reset" in done.stderr
+
+
+# The command `log`, which waits for tasks of the cluster that do not end.
+ENDLESS = """
+import sys
+import holdfast
+from holdfast.app import cli
+from holdfast.core.engine.rounds import side_by_side
+from pipeline.task_functions import wait_for_the_end
+
+folder, how, *command = sys.argv[1:]
+
+def waiting(number):
+    payload = {"marker": f"{folder}/{how}-{number}"}
+    return lambda engine: engine.run(wait_for_the_end, [payload], where="spark")
+
+def log(ws, *_, **__):
+    if how == "alone":
+        waiting(0)(ws.writer.engine)
+    else:
+        side_by_side(ws.writer.engine, [waiting(0), waiting(1)])
+
+holdfast.Workspace.log = log
+cli.main(command)
+"""
+
+
+@pytest.mark.slow
+def test_a_command_that_is_cancelled_cancels_its_jobs_through_connect(
+    machines: Cluster, place: Path, apart: list[str], store: Store
+) -> None:
+    """By Ctrl-C or SIGTERM: the server would go on with them."""
+    pytest.importorskip("grpc", reason="needs holdfast[connect]")
+    url, folder = "s3://box/cancelled", place / "waiting"
+    folder.mkdir()
+    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
+        ws.track("t", pa.table({"a": [1, 2]}))
+    variables = {**on_disk(place), **environment_for(store.address)}
+    with cluster.connect_server(machines, apart=apart) as server:
+        command = ("--remote", server, "--engine", "spark", "-w", url, "log")
+
+        def cancelled(how: str, n_tasks: int, number: signal.Signals) -> int:
+            """The exit code of a command that was sent a signal when all of its tasks were running."""
+            markers = [folder / f"{how}-{i}" for i in range(n_tasks)]
+            arguments = (ENDLESS, str(folder), how, *command)
+            with cluster.launched_driver(*arguments, cwd=place, variables=variables) as driver:
+                cluster.wait_for(lambda: driver.poll() is not None or all(map(Path.exists, markers)))
+                driver.send_signal(number)
+                printed, errors = driver.communicate(timeout=cluster.LONG_S)
+            assert printed == "", errors
+            assert errors.endswith("interrupted\n")
+            workers = [Path("/proc", path.read_text()) for path in markers]
+            cluster.wait_for(lambda: not any(map(Path.exists, workers)))
+            return driver.returncode
+
+        assert cancelled("alone", 1, signal.SIGINT) == 130
+        assert cancelled("side by side", 2, signal.SIGTERM) == 143
