@@ -31,7 +31,7 @@ from trust.object_store import listening
 WORKERS = ("127.0.0.2", "127.0.0.3")  # two hosts: Spark never tries a straggling task again on the same one
 SPARK_HOME = Path(pyspark.__file__).parent
 PYTHON_PATH = os.pathsep.join(path for path in sys.path if path)
-START_S = 300
+START_S = 600
 
 # The driver's half: a session on the cluster, with the settings of its caller, as a notebook would make it.
 DRIVER = """\
