@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Any
 
-START_S = 300
+START_S = 600
 # A port that was free a moment ago may be another program's now.
 ATTEMPTS = 5
 MOTO = """
