@@ -181,12 +181,12 @@ class TableView {
         for (const key of wanted) this.sections.fail(key, error);
       }
     };
-    const told = load(
+    const head = load(
       ["columns", "keys", "references", "pins"], (answer) => this.#table(answer), "workspace/table", { name },
     );
-    told.then(filled);
+    head.then(filled);
     const rest = again ? [this.dependencies.refresh()] : [];
-    await Promise.all([told, ...rest]);
+    await Promise.all([head, ...rest]);
     // What is below the list may come after it: the server answers one question at a time.
     const follow = again && this.follow ? 1 : undefined;
     await load(["graph"], (answer) => this.#groups(answer), "workspace/fds", { table: name, follow });
@@ -197,12 +197,12 @@ class TableView {
   #table(answer) {
     this.answer = answer;
     const { nouns } = this.workspace;
-    const kept = answer.kinds.filter((kind) => Object.hasOwn(nouns, kind)).map((kind) => nouns[kind][1]);
+    const nounsOfKinds = answer.kinds.filter((kind) => Object.hasOwn(nouns, kind)).map((kind) => nouns[kind][1]);
     const facts = [
       plural(answer.n_rows, "row"),
       plural(answer.columns.length, "column"),
       `tracked since version ${number(answer.tracked.version)}${answer.tracked.at ? `, ${exactly(answer.tracked.at)}` : ""}`,
-      kept.join(", "),
+      nounsOfKinds.join(", "),
     ];
     fill(this.title.querySelector(".facts"), facts.filter(Boolean).join(" · "));
     refill(this.alarm, ...broken(this.page, answer));
