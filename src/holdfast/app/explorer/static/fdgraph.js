@@ -23,7 +23,7 @@ export class FdGraph {
   /** The picture of an answer; `choose(lhs, rhs)` is told what is clicked, by names, and `follow` whether those are
   wanted that follow from keys, or the others. */
   show(answer, choose, follow) {
-    Object.assign(this, { answer, choose, follow });
+    Object.assign(this, { answer, choose, turn: follow });
     this.#draw();
     return this.node;
   }
@@ -57,7 +57,7 @@ export class FdGraph {
   /** The others, in place; the keyboard stays at the button that brings these back. */
   async #turn(follow) {
     this.shown = FIRST;
-    await this.follow(follow);
+    await this.turn(follow);
     this.node.querySelector("button.inline")?.focus({ preventScroll: true });
   }
 }

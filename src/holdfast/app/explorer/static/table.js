@@ -188,7 +188,7 @@ class TableView {
     const rest = again ? [this.dependencies.refresh()] : [];
     await Promise.all([head, ...rest]);
     // What is below the list may come after it: the server answers one question at a time.
-    const follow = again && this.follow ? 1 : undefined;
+    const follow = again && this.isUnfolded ? 1 : undefined;
     await load(["graph"], (answer) => this.#groups(answer), "workspace/fds", { table: name, follow });
     await load(["history"], ({ entries }) => this.#past(entries), "workspace/log", { table: name }, { exact: true });
     if (!signal.aborted) this.complete = true;
@@ -227,7 +227,7 @@ class TableView {
       this.sections.put("graph", title, null, hint("They are not tracked here: track the table with --kinds ucc,fd to see them."));
       return;
     }
-    this.follow = answer.follow === true;
+    this.isUnfolded = answer.follow === true; // what follows from keys is drawn
     const choose = (lhs, rhs) => this.dependencies.show({ kind: "fd", q: `${lhs.join(" ")} -> ${rhs ?? ""}`.trim() });
     const picture = this.graph.show(answer, choose, (follow) => this.#follows(follow));
     this.sections.put("graph", title, answer.n_groups, picture);
