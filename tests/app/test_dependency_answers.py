@@ -284,7 +284,7 @@ def test_a_narrower_one_that_broke_is_named(ws: holdfast.Workspace) -> None:
     ws.apply("t", inserts=table([(0, 0, 7)]))
     [_, broken] = explain(ws, "t", "[a, b]")["life"]["stretches"]
     [change] = broken["changes"]
-    assert (change["own"], change["ask"]) == (False, "[a]")
+    assert (change["itself"], change["ask"]) == (False, "[a]")
 
 
 def test_pins_are_told_with_their_terms(ws: holdfast.Workspace) -> None:

@@ -118,6 +118,16 @@ def test_zoom_and_the_bar_that_is_picked_are_in_the_address(browse: Visit, serve
     expect(page.locator(".versions")).to_be_hidden()
 
 
+def test_of_two_addresses_the_later_is_followed(browse: Visit, server: ExplorerServer) -> None:
+    """Though the first one has to wait for what there is, and so ends last."""
+    page = browse(server)
+    page.goto(f"{server.page_address}#tab=overview&picked=8-8")
+    bars(page)
+    expect(page.locator(".health-row").first).to_be_visible()
+    expect(page.locator(".versions > li").first).to_contain_text("Version 8")
+    expect(page.locator(".incidents")).to_be_hidden()
+
+
 @pytest.mark.parametrize(
     ("what", "words"),
     [

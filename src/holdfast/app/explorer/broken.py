@@ -152,13 +152,13 @@ def incidents(
     listed = [
         Incident(version, dependency, reason, rank, recent.long_held(version, dependency), None)
         for (version, dependency, reason), rank in zip(broken, ranks, strict=True)
-        if rank.role not in ("chance", "muted") and not _told_by_parts(dependency, rank)
+        if rank.role not in ("chance", "muted") and not _follows_from_parts(dependency, rank)
     ]
     listed = [replace(i, again=recent.again(i.version, i.dependency)) for i in listed]
     return sorted(listed, key=lambda i: (-i.version, i.rank.place(LONG_HELD if i.long_held else 0)))
 
 
-def _told_by_parts(dependency: Dependency, rank: Rank) -> bool:
+def _follows_from_parts(dependency: Dependency, rank: Rank) -> bool:
     """An inclusion of several columns that is no foreign key: one of its columns says it."""
     return isinstance(dependency, Ind) and len(dependency.columns) > 1 and rank.role == "dependency"
 
@@ -255,8 +255,8 @@ def _ranks(ws: Workspace, broken: Sequence[Dependency], at: int) -> list[Rank]:
         return (*_shortest(held(table) or ()), *gone.get(table, ()))
 
     def among() -> References | None:
-        found = references()
-        return None if found is None else replace(found, keys=keys)
+        weighed = references()
+        return None if weighed is None else replace(weighed, keys=keys)
 
     order = replace(order, keys=keys, references=among)
     columns = {table: {*ws.schema(table, at).names} for table in {d.table for d in broken}}

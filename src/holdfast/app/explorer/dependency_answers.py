@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.app.explorer.asking import asked
 from holdfast.app.explorer.error_series import ErrorSeries
-from holdfast.app.explorer.lives import life_told
+from holdfast.app.explorer.lives import life_fields
 from holdfast.app.explorer.newest import Newest
 from holdfast.app.explorer.origins import Origins
 from holdfast.app.explorer.routes import Download, NotFoundError, Route, Text, Whole
@@ -106,7 +106,7 @@ class DependencyAnswers:
         for side in arguments if reader is ws.inds else ():
             self._schema(side.table)
         dependency = dependency_asked(ws.readers, reader, arguments)
-        life = life_told(ws, reader, arguments, dependency, self._origins)
+        life = life_fields(ws, reader, arguments, dependency, self._origins)
         holds = life["stretches"][-1]["holds"] if life["stretches"] else None
         if reader is not ws.inds and holds is None and not hasattr(reader, "violations"):
             holds = reader.explain(*arguments).holds  # of a class from elsewhere
@@ -139,13 +139,13 @@ class DependencyAnswers:
         listed: list[Dependency]
         match dependency:
             case Ucc():
-                told = reader.explain(*arguments)
-                listed = list(told.keys)
+                explanation = reader.explain(*arguments)
+                listed = list(explanation.keys)
             case Fd():
                 listed = list(reader.explain(*arguments).inside)
             case Dc():
-                told = reader.explain(*arguments)
-                return told.minimal, [] if told.minimal else list(told.implied_by)
+                explanation = reader.explain(*arguments)
+                return explanation.minimal, [] if explanation.minimal else list(explanation.implied_by)
             case RowRule():
                 state = ws.writer.tables.state(dependency.table)
                 rules = [r for rule in reader.listed(state) for r in (rule, rule.mirrored)]

@@ -59,21 +59,21 @@ class Listeners:
                 self._changed.notify_all()
 
     def _tell(self, listener: object, send: Callable[[bytes], object]) -> None:
-        told = -1
+        sent = -1
         while True:
             with self._changed:
-                self._changed.wait_for(partial(self._has_news, listener, told), HEARTBEAT_S)
+                self._changed.wait_for(partial(self._has_news, listener, sent), HEARTBEAT_S)
                 newest, closed, stays = self._newest, self._closed, listener in self._listening
             if closed:
                 return
             if not stays:
                 send(FULL)
                 return
-            send(BEAT if newest == told else f"event: version\ndata: {newest}\n\n".encode())
-            told = newest
+            send(BEAT if newest == sent else f"event: version\ndata: {newest}\n\n".encode())
+            sent = newest
 
-    def _has_news(self, listener: object, told: int) -> bool:
-        return self._closed or listener not in self._listening or self._newest != told
+    def _has_news(self, listener: object, sent: int) -> bool:
+        return self._closed or listener not in self._listening or self._newest != sent
 
     def _watch(self) -> None:
         """Looks while somebody listens."""

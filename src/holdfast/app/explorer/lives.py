@@ -29,7 +29,7 @@ TURNED = {True: "appeared", False: "broke"}
 COUNTS = ("n_inserted", "n_deleted", "n_updated", "n_rows")
 
 
-def life_told(
+def life_fields(
     ws: holdfast.Workspace,
     reader: Any,
     arguments: tuple[Any, ...],
@@ -49,7 +49,7 @@ def life_told(
             commits.setdefault(commit.version, []).append(commit)
     versions = [[version, _at(rows[0])] for version, rows in commits.items()]
     return {
-        "stretches": [_stretch_told(ws, s, commits, dependency, origins) for s in stretches[-MOST_TURNS:]],
+        "stretches": [_stretch_fields(ws, s, commits, dependency, origins) for s in stretches[-MOST_TURNS:]],
         "n_stretches": len(stretches),
         "versions": versions[-MOST_VERSIONS:],
         "n_versions": len(versions),
@@ -77,7 +77,7 @@ def _life(ws: holdfast.Workspace, reader: Any, arguments: tuple[Any, ...]) -> tu
     return stretches, ""
 
 
-def _stretch_told(
+def _stretch_fields(
     ws: holdfast.Workspace,
     stretch: Stretch,
     commits: dict[int, list[CommitRow]],
@@ -106,13 +106,13 @@ def _stretch_told(
     same = [(c, d) for c, d in turns if _same(d, dependency)]
     others = sorted((t for t in turns if _narrower(t[1], dependency)), key=lambda t: -len(t[1].columns))
     fields["changes"] = [
-        {**_change_told(ws, change, d, origins), "own": bool(same)}
+        {**_change_fields(ws, change, d, origins), "itself": bool(same)}
         for change, d in same or others[:MOST_CHANGES]
     ]
     return fields
 
 
-def _change_told(
+def _change_fields(
     ws: holdfast.Workspace, change: ChangeRow, dependency: Dependency, origins: Origins
 ) -> dict[str, Any]:
     """A change of the log; its rows say where they came from, and whether the batch brought them."""

@@ -40,7 +40,7 @@ class Newest:
         self.version = -1  # before the first question
         self.lake: Lake | None = None
         self.lake_changed = -1  # the version since which, at least, the lake is as it is
-        self._kept: dict[Hashable, Any] = {}
+        self._answers: dict[Hashable, Any] = {}
 
     def refresh(self) -> bool:
         """Turn to the newest version; whether there was one."""
@@ -51,7 +51,7 @@ class Newest:
         if lake is None or self.lake is None or lake.state != self.lake.state:
             self.lake, self.lake_changed = lake, version  # else the open one has its names at hand
         self.version = version
-        self._kept.clear()
+        self._answers.clear()
         return True
 
     @property
@@ -66,8 +66,8 @@ class Newest:
 
     def cached(self, key: Hashable, work: Callable[[], Any]) -> Any:
         """What `work` gives, kept until the next version."""
-        if key not in self._kept:
-            if len(self._kept) >= _MOST_ANSWERS:
-                self._kept.clear()
-            self._kept[key] = work()
-        return self._kept[key]
+        if key not in self._answers:
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers.clear()
+            self._answers[key] = work()
+        return self._answers[key]

@@ -126,7 +126,7 @@ class TableAnswers:
         first = listing.named(chosen.places[listing.roles[chosen.places] != MUTED][:MOST_KEYS])
         first.sort(key=lambda key: key[0].columns != primary)
         scores = KeyScores(self._facts(name))
-        keys = self._told(name, first)
+        keys = self._listed(name, first)
         for key, (ucc, _) in zip(keys, first, strict=True):
             key["reasons"] = [reason.to_dict() for reason in scores.reasons(ucc.columns)]
         has_primary = bool(first) and primary is not None and first[0][0].columns == primary
@@ -179,7 +179,7 @@ class TableAnswers:
         for side in ("out", "into"):
             those = [(ind, rank) for ind, rank in placed if name == _table_of(ind, side)]
             meant = [(ind, rank) for ind, rank in those if rank.role not in ("chance", "muted")]
-            answer[side] = self._told(name, meant[:MOST_REFERENCES])
+            answer[side] = self._listed(name, meant[:MOST_REFERENCES])
             answer[f"n_{side}"], answer[f"n_chance_{side}"] = len(those), len(those) - len(meant)
         return answer
 
@@ -228,7 +228,7 @@ class TableAnswers:
             "n_chance": chosen.n_chance,
             "n_muted": chosen.n_muted,
             "by_kind": chosen.by_kind,
-            "dependencies": self._told(table, listing.named(chosen.places[offset : offset + limit])),
+            "dependencies": self._listed(table, listing.named(chosen.places[offset : offset + limit])),
         }
 
     def fds(self, table: str, follow: int) -> dict[str, Any]:
@@ -255,7 +255,7 @@ class TableAnswers:
         )
         return listing
 
-    def _told(self, table: str, some: Sequence[tuple[Dependency, Rank]]) -> list[dict[str, Any]]:
+    def _listed(self, table: str, some: Sequence[tuple[Dependency, Rank]]) -> list[dict[str, Any]]:
         """Dependencies for people, each with what it means, and since when it holds."""
         holding = [d for d, _ in some if not (isinstance(d, Ind) and d.missing_values)]
         since = dict(
@@ -297,10 +297,10 @@ def _profile_dict(profile: ColumnProfile, n_distinct: int) -> dict[str, Any]:
     """What a profile says of a column; values as texts where JSON has no type for them."""
     fields = profile.to_dict()
     chosen = ("n_nulls", "low", "high", "top", "lengths", "patterns", "n_patterns")
-    told = {name: fields[name] for name in chosen}
+    facts = {name: fields[name] for name in chosen}
     if profile.n_distinct is not None:
-        return {**told, "n_distinct": profile.n_distinct, "is_estimate": False}
-    return told
+        return {**facts, "n_distinct": profile.n_distinct, "is_estimate": False}
+    return facts
 
 
 def _with_profile(facts: ColumnFacts, profile: ColumnProfile) -> ColumnFacts:

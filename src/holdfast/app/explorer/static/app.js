@@ -21,6 +21,7 @@ const VIEWS = {
 class Page {
   route = {};
   followed = null; // the address that was last followed
+  turn = 0; // how often one was
   opened = new Map();
   titles = new Map(); // of the window, by view
 
@@ -73,15 +74,17 @@ class Page {
   }
 
   async follow() {
+    const turn = (this.turn += 1);
+    const isLatest = () => turn === this.turn && this.followed === location.hash;
     this.followed = location.hash;
     const route = parse(location.hash);
     const tab = route.tab ?? await this.#first(route);
-    if (this.followed !== location.hash) return;
+    if (!isLatest()) return;
     this.route = { ...route, tab };
     if (this.tab !== tab) this.#turnTo(tab);
     this.entitle(tab, this.#title());
     const view = await this.#view(tab);
-    if (view !== null && this.tab === tab && this.followed === location.hash) view.follow(this.route);
+    if (view !== null && this.tab === tab && isLatest()) view.follow(this.route);
   }
 
   /** The view of an address that names none: that of what is there. */

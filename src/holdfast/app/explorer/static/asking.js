@@ -115,14 +115,14 @@ export class AskBar {
     const before = this.input.value.slice(0, this.input.selectionStart ?? undefined);
     const other = tableAt(before);
     if (other !== null && this.#tables.includes(other)) this.#load(other);
-    const found = proposals(before, {
+    const groups = proposals(before, {
       table: this.table, tables: this.#tables, columns: (t) => this.#columns.get(t) ?? [],
     });
-    this.box.fill(found.map(({ title, entries }) => ({
+    this.box.fill(groups.map(({ title, entries }) => ({
       title: [title],
       options: entries.map((entry) => ({ meant: entry, shown: [text(entry.text, "code", 80), entry.note] })),
     })));
-    this.box.open(found.length > 0);
+    this.box.open(groups.length > 0);
   }
 
   #take({ text: written, from }) {

@@ -24,7 +24,7 @@ class DependencyView {
       else page.go({ tab: "dependency", name, ask });
     });
     this.life = new Lifeline();
-    this.rows = new Violations((answer) => this.#told(answer));
+    this.rows = new Violations((answer) => this.#counted(answer));
     this.head = el("section", { class: "verdict", "aria-live": "polite" });
     this.body = el("div", { class: "explanation" });
     fill(holder, el("div", { class: "ask-row" }, this.bar.node), this.body);
@@ -111,7 +111,7 @@ class DependencyView {
   }
 
   /** The rows say more: whether it holds where nobody kept watch. */
-  #told(rows) {
+  #counted(rows) {
     if (this.answer.holds === null) this.#verdict(rows.holds, rows);
     else this.#verdict(this.answer.holds, rows);
   }

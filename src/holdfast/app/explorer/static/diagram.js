@@ -73,7 +73,7 @@ class MapView {
       title: "Enter goes to what is found, Shift+Enter back (/)",
       on: { input: () => this.#find(), keydown: (event) => this.#findKey(event) },
     });
-    this.nFound = el("span", { class: "n-found", role: "status" });
+    this.nMatches = el("span", { class: "n-found", role: "status" });
     this.again = button("Lay out again", "Put the tables that were dragged back to where they belong", () => this.#layOut());
     this.exports = [
       button("SVG", "Save the map as a picture without bounds", () => this.#save("svg")),
@@ -106,7 +106,7 @@ class MapView {
         el(
           "div",
           { class: "tools" },
-          el("div", { class: "finding" }, this.box, this.nFound),
+          el("div", { class: "finding" }, this.box, this.nMatches),
           this.again,
           el("div", { class: "save", role: "group", "aria-label": "Save the map" }, ...this.exports),
         ),
@@ -356,7 +356,7 @@ class MapView {
     const text = this.box.value.trim();
     this.matches = this.drawing.find(text);
     this.at = -1;
-    this.nFound.textContent = !text ? "" : this.matches.length ? plural(this.matches.length, "table") : "nothing";
+    this.nMatches.textContent = !text ? "" : this.matches.length ? plural(this.matches.length, "table") : "nothing";
   }
 
   #findKey(event) {
@@ -368,7 +368,7 @@ class MapView {
       const n = this.matches.length;
       this.at = this.at < 0 ? 0 : (this.at + (event.shiftKey ? n - 1 : 1)) % n;
       const table = this.matches[this.at];
-      this.nFound.textContent = `${this.at + 1} of ${n}`;
+      this.nMatches.textContent = `${this.at + 1} of ${n}`;
       this.#choose({ name: table.data.name });
       this.#goTo(table);
     }

@@ -23,7 +23,7 @@ export class FdGraph {
   /** The picture of an answer; `choose(lhs, rhs)` is told what is clicked, by names, and `follow` whether those are
   wanted that follow from keys, or the others. */
   show(answer, choose, follow) {
-    Object.assign(this, { answer, choose, follow });
+    Object.assign(this, { answer, choose, turn: follow });
     this.#draw();
     return this.node;
   }
@@ -57,7 +57,7 @@ export class FdGraph {
   /** The others, in place; the keyboard stays at the button that brings these back. */
   async #turn(follow) {
     this.shown = FIRST;
-    await this.follow(follow);
+    await this.turn(follow);
     this.node.querySelector("button.inline")?.focus({ preventScroll: true });
   }
 }
@@ -129,12 +129,12 @@ function picture(groups, names, width, choose) {
   const knot = (k) => {
     const g = groups[k];
     const [from, to] = [g.lhs.map((c) => names[c]), g.rhs.map((c) => names[c])];
-    const told = visible(`${from.join(", ") || "[]"} -> ${to.join(", ")}`);
+    const words = visible(`${from.join(", ") || "[]"} -> ${to.join(", ")}`);
     const hidden = g.rhs.length - g.rhs.filter((c) => onRight.has(c)).length;
     const node = svg(
       "g",
-      { class: "knot", role: "button", tabindex: 0, "aria-label": `${told}, score ${score(g.scores[0])}` },
-      svg("title", { text: told }),
+      { class: "knot", role: "button", tabindex: 0, "aria-label": `${words}, score ${score(g.scores[0])}` },
+      svg("title", { text: words }),
       svg("circle", { class: "reach", cx: x2, cy: yKnot.get(k), r: 11 }),
       svg("circle", { class: "dot", cx: x2, cy: yKnot.get(k), r: 3.5 + 2.5 * g.scores[0] }),
       hidden ? svg("text", { class: "hidden", x: x2 + 10, y: yKnot.get(k) - 5, text: `+${hidden}` }) : null,

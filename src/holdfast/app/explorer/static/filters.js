@@ -4,12 +4,12 @@ import { el, score, share } from "./dom.js";
 
 const SLIDERS = [
   {
-    key: "score", title: "Score", told: score,
+    key: "score", title: "Score", format: score,
     hint: "Hides edges and inclusions with a lower score: containment times the cube root of coverage, uniqueness "
       + "and distinctive values.",
   },
   {
-    key: "coverage", title: "Coverage", told: share,
+    key: "coverage", title: "Coverage", format: share,
     hint: "Hides inclusions that cover a smaller share of the referenced column's values.",
   },
 ];
@@ -20,7 +20,7 @@ export class Filters {
     this.values = { score: 0, coverage: 0 };
     this.changed = changed;
     this.inputs = {};
-    for (const { key, title, told, hint } of SLIDERS) {
+    for (const { key, title, format, hint } of SLIDERS) {
       const output = el("output", { for: `least-${key}` });
       const input = el("input", {
         id: `least-${key}`, type: "range", min: 0, max: 1, step: 0.01, value: 0,
@@ -32,7 +32,7 @@ export class Filters {
           },
         },
       });
-      this.inputs[key] = { input, tell: () => { output.textContent = `≥ ${told(this.values[key])}`; } };
+      this.inputs[key] = { input, tell: () => { output.textContent = `≥ ${format(this.values[key])}`; } };
       const name = el("span", { text: title });
       host.append(el("label", { class: "slider", for: `least-${key}`, title: hint }, name, input, output));
     }

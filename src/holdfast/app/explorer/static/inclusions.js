@@ -3,8 +3,8 @@
 import { get } from "./api.js";
 import { bar, el, failure, fill, loading, number, plural, score, share, text, value } from "./dom.js";
 
-/** A list entry. `own` and `other`: the sides as the selected table sees them; "out": own is contained in other. */
-export function inclusion(ind, direction, own, other, link) {
+/** A list entry. `near` and `other`: the sides as the selected table sees them; "out": near is contained in other. */
+export function inclusion(ind, direction, near, other, link) {
   const [sign, words] = direction === "out" ? ["⊆", "is contained in"] : ["⊇", "contains"];
   const button = el(
     "button",
@@ -12,7 +12,7 @@ export function inclusion(ind, direction, own, other, link) {
     el(
       "span",
       { class: "sides" },
-      text(own.column, "name", 40),
+      text(near.column, "name", 40),
       el("span", { class: `sign ${direction}`, text: sign, title: words }),
       el(
         "span",
@@ -43,7 +43,7 @@ export function unfolding(button, ind, other, link) {
     fill(details, loading("Comparing values"));
     try {
       const answer = await get("ind", { dependent: ind.dependent.id, referenced: ind.referenced.id });
-      fill(details, ...told(answer, other, link));
+      fill(details, ...valuesOf(answer, other, link));
     } catch (error) {
       asked = false;
       fill(details, failure("The values cannot be shown", error));
@@ -63,7 +63,7 @@ function meter(title, part, words) {
   );
 }
 
-function told(ind, other, link) {
+function valuesOf(ind, other, link) {
   const missing = ind.n_dependent - ind.shared;
   const rest = ind.n_referenced - ind.shared;
   const facts = [

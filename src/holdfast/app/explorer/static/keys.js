@@ -8,8 +8,8 @@ const FIRST = 4; // others
 const WEIGHTY = 0.2; // points against a key that are worth a word
 
 /** The keys; `all` shows the list of all of them. */
-export function keys(page, { keys: told, max_columns: most }, all) {
-  const { n, n_chance: nChance, first, has_primary: hasPrimary } = told;
+export function keys(page, { keys: known, max_columns: most }, all) {
+  const { n, n_chance: nChance, first, has_primary: hasPrimary } = known;
   if (n === null) return hint("Keys are not tracked here: track the table with --kinds ucc to see them.");
   if (!n) {
     const bound = most ? ` of at most ${plural(most, "column")}` : "";

@@ -41,7 +41,7 @@ export function inShort({ stretches }, holds) {
 }
 
 /** A stretch in words: "Held in versions 2 to 5". */
-function told(stretch) {
+function inWords(stretch) {
   const last = stretch.last === null;
   const words = (last ? NOW : WORDS)[stretch.holds];
   if (last) return `${words} since version ${number(stretch.first)}`;
@@ -83,7 +83,7 @@ export class Lifeline {
 
   /** `line`: what is drawn below it, or null. */
   #bar(stretch, n, line) {
-    const names = [told(stretch), stretch.begun?.batch_id ? `batch ${stretch.begun.batch_id}` : "", moment(stretch.begun?.at)];
+    const names = [inWords(stretch), stretch.begun?.batch_id ? `batch ${stretch.begun.batch_id}` : "", moment(stretch.begun?.at)];
     const words = names.filter(Boolean).join(", ");
     const bar = el(
       "button",
@@ -146,7 +146,7 @@ export class Lifeline {
       el(
         "summary",
         {},
-        el("span", { class: `stretch-state ${CLASSES[stretch.holds]}`, text: told(stretch) }),
+        el("span", { class: `stretch-state ${CLASSES[stretch.holds]}`, text: inWords(stretch) }),
         begun?.action && begun.action !== "apply" ? el("span", { class: "action", text: ACTIONS[begun.action] ?? begun.action }) : null,
         begun?.batch_id ? el("span", {}, "batch ", text(begun.batch_id, "name", 60)) : null,
         el("span", { class: "aside", text: moved }),
@@ -172,7 +172,7 @@ function silence(stretch) {
 function turn(c, stretch, table) {
   const link = el("a", { class: "code", href: format({ tab: "dependency", name: c.dependency.table ?? table, ask: c.ask }) }, text(c.text, "code", 300));
   const how = c.change === "broke" ? "broke" : "came to hold";
-  const what = c.own
+  const what = c.itself
     ? el("p", { class: "why" }, c.reason ? `It ${c.reason}` : `It ${how}`)
     : el("p", { class: "why" }, stretch.holds ? "It follows from " : "It had followed from ", link, `, which ${how}${c.reason ? `: ${c.reason}` : ""}`);
   return el("div", { class: "turn" }, what, ...witnesses(c));

@@ -115,8 +115,8 @@ export class Linked {
   #inclusions() {
     const { inds, n_inds: n } = this.table;
     const { column } = this;
-    const mine = ({ table_id: id, column: name }) => id === this.id && (column === undefined || name === column);
-    const [out, into] = [inds.filter((i) => mine(i.dependent)), inds.filter((i) => mine(i.referenced))];
+    const isHere = ({ table_id: id, column: name }) => id === this.id && (column === undefined || name === column);
+    const [out, into] = [inds.filter((i) => isHere(i.dependent)), inds.filter((i) => isHere(i.referenced))];
     const parts = DIRECTIONS.map(([key, title, none], i) => {
       const list = [out, into][i];
       const row = (ind) => this.#inclusion(ind, key);

@@ -34,13 +34,13 @@ const missing = (r) => {
 };
 
 /** References of a table and to it; `all` shows the list of all inclusions. */
-export function references(page, { references: told, name, kinds }, all) {
+export function references(page, { references: lists, name, kinds }, all) {
   if (!kinds.includes("ind")) return hint("Inclusions are not tracked here: track the table with --kinds ucc,ind to see them.");
   const listed = (title, key, empty) => {
-    const list = told[key];
-    const more = told[`n_${key}`] - Math.min(FIRST, list.length);
+    const list = lists[key];
+    const more = lists[`n_${key}`] - Math.min(FIRST, list.length);
     const button = el("button", { type: "button", class: "inline", text: "List all inclusions", on: { click: all } });
-    const chance = told[`n_chance_${key}`];
+    const chance = lists[`n_chance_${key}`];
     const rest = `${plural(more, "more inclusion")}${chance ? `, ${number(chance)} by chance, it seems` : ""}. `;
     const row = (r) => {
       const far = key === "out" ? r.referenced.table : r.dependent.table;

@@ -62,7 +62,7 @@ export class Search {
   }
 
   #show(q, answer) {
-    const found = [
+    const groups = [
       group("Tables", answer.tables, (t) => [t.id, text(t.name), plural(t.n_rows, "row")]),
       group("Columns", answer.columns, (c) => [c.table_id, text(c.name), text(c.table)]),
       ...answer.values.map((v) => group(
@@ -73,10 +73,10 @@ export class Search {
     ].filter(({ options }) => options.length);
     const none = notice("Nothing found", `No table or column has “${q}” in its name, and no cell has that value.`);
     const more = answer.more ? hint("There is more: type more to narrow it down.") : null;
-    this.box.fill(found, found.length ? null : none, more);
+    this.box.fill(groups, groups.length ? null : none, more);
     this.box.open(true);
     this.stale = false;
-    if (this.entered && found.length) this.take(this.box.first);
+    if (this.entered && groups.length) this.take(this.box.first);
   }
 
   /** Enter, and none is marked: the first, once what is listed answers what was typed. */

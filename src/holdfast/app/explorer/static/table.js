@@ -188,14 +188,14 @@ class TableView {
         for (const key of wanted) this.sections.fail(key, error);
       }
     };
-    const told = load(
+    const head = load(
       ["columns", "keys", "references", "pins"], (answer) => this.#table(answer), "workspace/table", { name },
     );
-    told.then(filled);
+    head.then(filled);
     const rest = again ? [this.dependencies.refresh()] : [];
-    await Promise.all([told, ...rest]);
+    await Promise.all([head, ...rest]);
     // What is below the list may come after it: the server answers one question at a time.
-    const follow = again && this.follow ? 1 : undefined;
+    const follow = again && this.isUnfolded ? 1 : undefined;
     await load(["graph"], (answer) => this.#groups(answer), "workspace/fds", { table: name, follow });
     await load(["history"], ({ entries }) => this.#past(entries), "workspace/log", { table: name }, { exact: true });
     if (!signal.aborted) this.#completed();
@@ -204,12 +204,12 @@ class TableView {
   #table(answer) {
     this.answer = answer;
     const { nouns } = this.workspace;
-    const kept = answer.kinds.filter((kind) => Object.hasOwn(nouns, kind)).map((kind) => nouns[kind][1]);
+    const nounsOfKinds = answer.kinds.filter((kind) => Object.hasOwn(nouns, kind)).map((kind) => nouns[kind][1]);
     const facts = [
       plural(answer.n_rows, "row"),
       plural(answer.columns.length, "column"),
       `tracked since version ${number(answer.tracked.version)}${answer.tracked.at ? `, ${exactly(answer.tracked.at)}` : ""}`,
-      kept.join(", "),
+      nounsOfKinds.join(", "),
     ];
     fill(this.title.querySelector(".facts"), facts.filter(Boolean).join(" · "));
     refill(this.alarm, ...broken(this.page, answer));
@@ -234,7 +234,7 @@ class TableView {
       this.sections.put("graph", title, null, hint("They are not tracked here: track the table with --kinds ucc,fd to see them."));
       return;
     }
-    this.follow = answer.follow === true;
+    this.isUnfolded = answer.follow === true; // what follows from keys is drawn
     const choose = (lhs, rhs) => this.dependencies.show({ kind: "fd", q: `${lhs.join(" ")} -> ${rhs ?? ""}`.trim() });
     const picture = this.graph.show(answer, choose, (follow) => this.#follows(follow));
     this.sections.put("graph", title, answer.n_groups, picture);
