@@ -25,7 +25,7 @@ from holdfast.core.words.predicate import Dc
 from holdfast.core.words.reliance import Muted, one_line
 from holdfast.core.words.row_rule import parse_row_rule
 from holdfast.core.words.sameness import DependencySet, said
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, plural
 from holdfast.kind import muted_of
 from holdfast.kinds import Readers
 
@@ -111,8 +111,8 @@ def _inclusion(readers: Readers, dependent: Side, referenced: Side) -> Ind:
     """An inclusion, its columns in the order of the dependent table's schema."""
     if len(dependent.columns) != len(referenced.columns) or not dependent.columns:
         raise UsageError(
-            f"{inclusion_text(dependent, referenced)} has {len(dependent.columns)} columns on its left side "
-            f"and {len(referenced.columns)} on its right one; give as many on each, at least one."
+            f"{inclusion_text(dependent, referenced)} has {plural(len(dependent.columns), 'column')} on its "
+            f"left side and {len(referenced.columns)} on its right one; give as many on each, at least one."
         )
     for side in (dependent, referenced):
         for column in side.columns:

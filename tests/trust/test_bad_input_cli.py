@@ -146,7 +146,7 @@ SHOP_CASES: list[tuple[str, str, tuple[str, ...]]] = [
     ("explain orders customer --in orders.customer", "UsageError", ("included in itself",)),
     ("explain orders customer --in customers.name,id", "UsageError", ("columns",)),
     ("pin orders customer --in customers.idd", "UnknownColumnError", ("'idd'", "Did you mean 'id'?")),
-    ("pin orders customer --in customers.name,id", "UsageError", ("different numbers",)),
+    ("pin orders customer --in customers.name,id", "UsageError", ("1 column on its left", "2 on its")),
     ("pin orders customer --in customers.id --remove", "UsageError", ("not pinned",)),
     ("pin orders nr,customer --in customers.id,name", "UsageError", ("does not hold now",)),
 ]
