@@ -99,8 +99,8 @@ def numbers(rows: Sequence[Sequence[int]]) -> Filled:
 
 
 @given(
-    st.integers(3, 6).flatmap(
-        lambda k: st.lists(st.tuples(*[st.integers(0, 1 + c % 3) for c in range(k)]), min_size=2, max_size=30)
+    st.integers(3, 5).flatmap(
+        lambda k: st.lists(st.tuples(*[st.integers(0, 1 + c % 3) for c in range(k)]), min_size=2, max_size=20)
     ),
     st.booleans(),
 )

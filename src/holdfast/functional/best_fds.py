@@ -30,6 +30,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -288,7 +289,7 @@ class _Search:
             }
             if size == self.size or not self._few:
                 return _masks(list(self._few), self._relation.n_words)
-            larger = list(_larger(self._few, columns))
+            larger = list(islice(_larger(self._few, columns), MOST_SETS + 1))
             if len(larger) > MOST_SETS:
                 return None
             few = {}
