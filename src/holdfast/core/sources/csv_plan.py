@@ -29,7 +29,7 @@ from holdfast.core.sources.respelling import (
 )
 from holdfast.core.sources.type_rule import TEXT, spelling_of
 from holdfast.core.words.schema import Type
-from holdfast.errors import NOTHING_APPLIED, HoldfastError, SchemaError, listing, shorten
+from holdfast.errors import NOTHING_APPLIED, HoldfastError, SchemaError, SourceError, listing, shorten
 
 SAMPLE_ROWS = 2_000
 # A column that is NULL all through the sample is looked at again at the start of this many other splits.
@@ -114,7 +114,7 @@ def _first_header(path: str, options: ReadOptions, table: str) -> tuple[csv_file
             o for d in others if _cuts_alike(whole, o := dataclasses.replace(options, delimiter=d), table)
         ]
         if len(fits) != 1:
-            raise unclear from None
+            raise SourceError(str(unclear)) from None
         return csv_files.header_of(whole, fits[0], table=table), fits[0]
 
 
