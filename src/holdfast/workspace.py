@@ -226,9 +226,9 @@ class Workspace(ByKind, Displayed):
 
         `kinds` are what is kept ("ucc": keys); `nulls` are "equal" (one value like any other) or "distinct";
         `row_key` are columns that batches may name rows by. `options` says how files are read (format,
-        header, names, delimiter, quote, comment, encoding, null_values, dates, decimal, types, sql). What is
-        recognised in a CSV file without them is in the change's notes. Batches are read the same way unless
-        they say otherwise. `append_only` tables take no deletes, which makes their state smaller.
+        header, names, delimiter, quote, comment, encoding, null_values, dates, decimal, thousands, types,
+        sql). What is recognised in a CSV file without them is in the change's notes. Batches are read
+        alike unless they say otherwise. `append_only` tables take no deletes, and their state is smaller.
 
         For keys (kind "ucc"): `max_columns` bounds their size.
 
