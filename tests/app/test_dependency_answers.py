@@ -386,9 +386,11 @@ def test_listings_are_held_until_the_next_version(
     shop: holdfast.Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[tuple[Any, ...]] = []
-    violating = type(shop).violating
+    violating = type(shop.readers).violating
     monkeypatch.setattr(
-        type(shop), "violating", lambda *args, **how: looked.append(args[2]) or violating(*args, **how)
+        type(shop.readers),
+        "violating",
+        lambda *args, **how: looked.append(args[2]) or violating(*args, **how),
     )
     explorer = Explorer(shop)
 
