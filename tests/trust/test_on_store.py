@@ -29,6 +29,7 @@ from pyspark.sql import SparkSession
 
 import holdfast
 from holdfast.core.store import bucket as buckets
+from holdfast.core.store import compaction
 from holdfast.core.store.bucket import Bucket, bucket_of
 from holdfast.errors import DamagedFileError, HoldfastError, WorkspaceError
 from trust import store_operations, story
@@ -382,9 +383,14 @@ def test_killed_at_every_request(
     lake: Path,
     operation: str,
     after: bool,
+    monkeypatch: pytest.MonkeyPatch,
     record_property: Callable[[str, object], None],
 ) -> None:
     """Of a batch; of what else there is at every third one, and behind those that follow them."""
+    # This process keeps the ledger short: else opening it took more requests with every version, and the
+    # next request of the operation would never come.
+    monkeypatch.setattr(compaction, "COMPACT_EVERY", 2)
+    monkeypatch.setattr(compaction, "CHECKPOINT_EVERY", 1)
     killing, left = Killing(operation, after, built, store, lake), Counter[str]()
     for n in range(3 + after, 1000, 1 if operation == "apply" else 3):
 
