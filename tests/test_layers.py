@@ -65,7 +65,7 @@ BANNED_NAMES = {"utils", "util", "helpers", "helper", "manager", "misc", "common
 PRONOUNS = {"found", "told", "own", "kept", "mine", "theirs"}
 # Fields of state and of the public API; and folders that are to follow.
 PRONOUNS_THAT_STAY = {("core.rows.table_state", "kept"), ("core.words.change", "kept")}
-PRONOUNS_STILL_IN = ("app.explorer.", "app.report.")
+PRONOUNS_STILL_IN = ()
 # Lines of a module outside of `kernels`.
 MOST_LINES = 500
 # Names that a module of each class may have.

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.app.completing import complete_kinds, complete_table
+from holdfast.app.completing import complete_kinds
 from holdfast.app.report.texts import listed
 from holdfast.core.words.condition import is_condition
 from holdfast.core.words.notation import ARROW
@@ -44,18 +44,6 @@ class Dialect(StrEnum):
     duckdb = "duckdb"
 
 
-TableName = Annotated[
-    str,
-    typer.Argument(metavar="TABLE", help="The table's name in the workspace.", autocompletion=complete_table),
-]
-OneTable = Annotated[
-    str | None,
-    typer.Option("--table", metavar="TABLE", help="Only this table.", autocompletion=complete_table),
-]
-ThisTable = Annotated[
-    str | None,
-    typer.Argument(metavar="[TABLE]", help="Only this table.", autocompletion=complete_table),
-]
 MaxMissing = Annotated[
     float | None,
     typer.Option(
@@ -71,13 +59,6 @@ Output = Annotated[
 SqlDialect = Annotated[Dialect | None, typer.Option("--dialect", help="Of SQL; ansi if not given.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 All = Annotated[bool, typer.Option("--all", help="Do not shorten long lists.")]
-
-
-def one_table(argument: str | None, option: str | None) -> str | None:
-    """The table that is named, as an argument or by --table."""
-    if argument is not None and option not in (None, argument):
-        raise UsageError(f"TABLE is {shorten(argument)}, and --table {shorten(option)}: give one of them.")
-    return argument if option is None else option
 
 
 # --- How tables are tracked -------------------------------------------------------------------------------

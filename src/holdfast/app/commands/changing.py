@@ -14,10 +14,11 @@ import holdfast
 from holdfast.app import options
 from holdfast.app.calls import BROKEN, dc_bounds, note, opened, tell, tell_change
 from holdfast.app.commands.relying import FailOn, Gate, SeverityName
-from holdfast.app.options import Batch, Batches, BatchId, Held, Json, Reading, TableName, Tracking
+from holdfast.app.options import Batch, Batches, BatchId, Held, Json, Reading, Tracking
 from holdfast.app.report.changes import print_long_held
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.texts import name_text
+from holdfast.app.which_table import TableName
 from holdfast.core.words.change import Change, GateError
 from holdfast.core.words.dependency import Fd
 from holdfast.core.words.reliance import Severity

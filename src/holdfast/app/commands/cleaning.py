@@ -10,8 +10,9 @@ import typer
 
 from holdfast.app.calls import Referenced, opened, print_json, tell
 from holdfast.app.commands.reading import Asked, question_of
-from holdfast.app.options import Dialect, Json, Output, SqlDialect, TableName, check_share
+from holdfast.app.options import Dialect, Json, Output, SqlDialect, check_share
 from holdfast.app.report.cleaning import print_repairs, print_violations
+from holdfast.app.which_table import TableName
 from holdfast.app.writing import TABLE_FILES, print_written, write_table, written_to
 from holdfast.core.words.notation import parse_fd
 from holdfast.errors import UsageError, plural, shorten_path

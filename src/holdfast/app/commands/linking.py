@@ -10,18 +10,9 @@ import typer
 
 import holdfast
 from holdfast.app.calls import opened, tell
-from holdfast.app.options import (
-    All,
-    Dialect,
-    Json,
-    MaxMissing,
-    OneTable,
-    Output,
-    SqlDialect,
-    ThisTable,
-    one_table,
-)
+from holdfast.app.options import All, Dialect, Json, MaxMissing, Output, SqlDialect
 from holdfast.app.report.links import print_links
+from holdfast.app.which_table import OneTable, ThisTable, one_table
 from holdfast.app.writing import print_written, written_to
 from holdfast.core.words.dependency import Ucc
 from holdfast.core.words.row_rule import RowRule

@@ -8,8 +8,9 @@ import typer
 
 from holdfast.app.calls import Referenced, opened, tell
 from holdfast.app.commands.reading import Asked, question_of
-from holdfast.app.options import Json, TableName, ThisTable
+from holdfast.app.options import Json
 from holdfast.app.report.muted import print_all_muted, print_muted
+from holdfast.app.which_table import TableName, ThisTable
 from holdfast.errors import UsageError
 
 

@@ -9,8 +9,9 @@ import typer
 
 from holdfast.app.calls import opened, tell
 from holdfast.app.commands.linking import export_table
-from holdfast.app.options import Dialect, Json, SqlDialect, TableName, check_share
+from holdfast.app.options import Dialect, Json, SqlDialect, check_share
 from holdfast.app.report.normal_form import print_normal_form
+from holdfast.app.which_table import TableName
 from holdfast.app.writing import written_to
 from holdfast.errors import UsageError
 

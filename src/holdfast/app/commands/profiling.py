@@ -8,8 +8,9 @@ import typer
 
 from holdfast.app.calls import opened, tell
 from holdfast.app.completing import complete_column
-from holdfast.app.options import Json, TableName, columns_of
+from holdfast.app.options import Json, columns_of
 from holdfast.app.report.profiles import print_column, print_profile
+from holdfast.app.which_table import TableName
 
 
 def profile(

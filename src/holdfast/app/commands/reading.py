@@ -12,12 +12,13 @@ import holdfast
 from holdfast.app import options
 from holdfast.app.calls import Referenced, dc_bounds, open_workspace, opened, tell
 from holdfast.app.completing import complete_column, complete_kind
-from holdfast.app.options import All, Json, OneTable, TableName, ThisTable, one_table
+from holdfast.app.options import All, Json
 from holdfast.app.report.fds import print_fd_log
 from holdfast.app.report.log import print_log
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rules import print_explained, print_indexes, print_predicates
 from holdfast.app.report.texts import name_text, not_kept_text
+from holdfast.app.which_table import OneTable, TableName, ThisTable, one_table
 from holdfast.core.words.asking import WHOLE, form_of
 from holdfast.core.words.condition import is_condition
 from holdfast.core.words.notation import ARROW, parse_fd, parse_key

@@ -15,8 +15,9 @@ from holdfast.app import options
 from holdfast.app.calls import Referenced, opened, tell
 from holdfast.app.commands.reading import Asked, question_of
 from holdfast.app.completing import complete_table
-from holdfast.app.options import All, Json, ThisTable
+from holdfast.app.options import All, Json
 from holdfast.app.report.pins import print_all_pins, print_pin_change, print_pinned
+from holdfast.app.which_table import ThisTable
 from holdfast.app.writing import print_written, written_to
 from holdfast.core.words.change import Pin
 from holdfast.core.words.notation import parse_inclusion

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from holdfast.app.completing import complete_kind
-from holdfast.app.options import All, OneTable, check_share
+from holdfast.app.options import All, check_share
+from holdfast.app.which_table import OneTable
 from holdfast.errors import UsageError
 from holdfast.kind import check_kind
 

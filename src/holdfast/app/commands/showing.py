@@ -13,13 +13,14 @@ import typer
 import holdfast
 from holdfast.app.calls import dc_bounds, evidence_text, note, open_workspace, opened, print_json
 from holdfast.app.commands.show_options import Showing
-from holdfast.app.options import Json, ThisTable, one_table
+from holdfast.app.options import Json
 from holdfast.app.report.covers import print_cover, print_inds, print_listed
 from holdfast.app.report.dcs import dc_dict, print_dcs, print_row_rules
 from holdfast.app.report.fds import print_fds
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rankings import Ranking, print_ranking, without_muted
 from holdfast.app.report.texts import name_text, not_kept_text
+from holdfast.app.which_table import ThisTable, one_table
 from holdfast.core.words.change import Pin
 from holdfast.core.words.dependency import Dependency, Fd, Ind
 from holdfast.core.words.predicate import Dc

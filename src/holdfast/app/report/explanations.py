@@ -175,8 +175,8 @@ def _print_turns(paper: Paper, changes: Iterable[ChangeRow]) -> None:
     from holdfast.core.store.ledger_rows import change_dict
 
     # Whatever they mean: somebody has asked for them.
-    told = [{name: v for name, v in change_dict(change).items() if name != "role"} for change in changes]
-    print_events(paper, told, limit=TURNS_SHOWN)
+    turns = [{name: v for name, v in change_dict(change).items() if name != "role"} for change in changes]
+    print_events(paper, turns, limit=TURNS_SHOWN)
 
 
 def _turn(turned: CommitRow | None, tracked: str) -> str:

@@ -221,7 +221,7 @@ function missing(r, { n_values: nValues, n_rows: nRows, values: listed, complete
   );
   return [
     el("h3", {}, "Orphans ", count(nValues, `${values(nValues, r.columns)} missing`)),
-    el("p", { class: "hint" }, `${plural(nRows, "row")} of `, text(r.child, "name", 40), ` have a ${r.columns.length > 1 ? "combination" : "value"} that `, text(r.parent, "name", 40), " lacks."),
+    el("p", { class: "hint" }, `${plural(nRows, "row")} of `, text(r.child, "name", 40), ` ${nRows === 1 ? "has" : "have"} a ${r.columns.length > 1 ? "combination" : "value"} that `, text(r.parent, "name", 40), " lacks."),
     paged(listed, row, table),
     nValues > listed.length ? hint(`The ${values(listed.length, r.columns)} in most rows are listed.`) : null,
   ];

@@ -244,7 +244,7 @@ function group(incidents) {
 
 /** Something that broke, and whether it holds again. */
 function incident(i) {
-  const role = i.role === "dependency" ? null : el("span", { class: "role", text: i.role });
+  const role = i.role === "dependency" || i.reason.startsWith(i.role) ? null : el("span", { class: "role", text: i.role });
   const state = i.holds
     ? el("span", { class: "event appeared", text: `again since ${number(i.again)}`, title: "It holds again" })
     : el("span", { class: `event ${i.strong ? "broke" : ""}`, text: i.strong ? "broken" : "broke" });
