@@ -346,28 +346,32 @@ def test_standard_input(ws: holdfast.Workspace, what: str, monkeypatch: pytest.M
 
 
 def test_a_pipe_that_is_given(ws: holdfast.Workspace, tmp_path: Path) -> None:
-    """As a shell does it with <(...): read once, in any format; in a folder it is still refused."""
-    folder = tmp_path / "in"
-    folder.mkdir()
-    pipe = folder / "pipe"
-    os.mkfifo(pipe)
+    """As a shell does it with <(...): read once, in any format. One with a name is refused: nobody may write."""
 
-    def piped(content: bytes, change: Callable[[], Any]) -> Any:
-        writer = threading.Thread(target=pipe.write_bytes, args=[content])
+    def piped(content: bytes, change: Callable[[str], Any]) -> Any:
+        reading, writing = os.pipe()
+
+        def write() -> None:
+            with open(writing, "wb") as file:
+                file.write(content)
+
+        writer = threading.Thread(target=write)
         writer.start()
         try:
-            return change()
+            return change(f"/dev/fd/{reading}")
         finally:
             writer.join(timeout=120)
+            os.close(reading)
 
-    piped(gzip.compress(b"id,name\n1,a\n2,\n3,c\n"), lambda: ws.track("t", pipe))
+    piped(gzip.compress(b"id,name\n1,a\n2,\n3,c\n"), lambda pipe: ws.track("t", pipe))
     assert rows_of(ws) == ROWS
-    [told] = piped(parquet_bytes(), lambda: ws.apply("t", snapshot=str(pipe))).tables
+    [told] = piped(parquet_bytes(), lambda pipe: ws.apply("t", snapshot=Path(pipe))).tables
     assert told.n_unchanged == 3
-    with pytest.raises(SourceError, match=r"the pipe .*pipe', the source of table 't', is empty"):
-        piped(b"", lambda: ws.apply("t", inserts=pipe))
+    with pytest.raises(SourceError, match=r"the pipe '/dev/fd/\d+', the source of table 't', is empty"):
+        piped(b"", lambda pipe: ws.apply("t", inserts=pipe))
+    os.mkfifo(tmp_path / "named.csv")
     with pytest.raises(SourceError, match="is a pipe, and a source is read more than once"):
-        ws.apply("t", inserts=folder, options={"format": "csv"})
+        ws.apply("t", inserts=tmp_path / "named.csv")
 
 
 def test_a_delta_folder_is_what_its_newest_version_holds(ws: holdfast.Workspace, tmp_path: Path) -> None:

@@ -560,7 +560,14 @@ SOURCES = [
     ),
     Case("not gzip", SourceError, ("cannot be decompressed", NOTHING), track("a.csv.gz", "a,b\n1,2\n")),
     Case(
-        "a Delta table", SourceError, ("Delta table",), lambda ws, folder: ws.track("new", ws.root / "ledger")
+        "a damaged Delta table",
+        SourceError,
+        ("a Delta table that cannot be opened", "'new'", NOTHING),
+        lambda ws, folder: (
+            (folder / "delta" / "_delta_log").mkdir(parents=True),
+            write(folder / "delta" / "_delta_log", f"{0:020}.json", "no log"),
+            ws.track("new", folder / "delta"),
+        ),
     ),
 ]
 

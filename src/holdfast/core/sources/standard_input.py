@@ -1,4 +1,4 @@
-"""Standard input as a source: `-`; or a pipe: `<(...)` of a shell, a FIFO.
+"""Standard input as a source: `-`; or a pipe that this process was given, such as `<(...)` of a shell.
 
 It is read once, into a file of the workspace that goes with the job.
 """
@@ -21,13 +21,18 @@ from holdfast.errors import NOTHING_APPLIED, SourceError, shorten_path
 
 NAME = "-"
 BLOCK = 1 << 20
+DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/")
 _MARKS: dict[bytes, Kind] = {b"PAR1": "parquet", b"ARROW1": "arrow"}
 
 
 def is_pipe(place: str) -> bool:
-    """Whether a path is a pipe; it is not opened."""
+    """Whether a path is a pipe that this process was given; it is not opened.
+
+    One with a name in a folder may have no writer, and whoever opens it then waits for ever: it is refused as
+    a source.
+    """
     try:
-        return stat.S_ISFIFO(os.stat(place).st_mode)
+        return place.startswith(DESCRIPTORS) and stat.S_ISFIFO(os.stat(place).st_mode)
     except (OSError, ValueError):
         return False
 
