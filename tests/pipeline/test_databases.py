@@ -20,8 +20,7 @@ from holdfast.errors import ColumnTypeError, HoldfastError, SchemaError, SourceE
 from pipeline import database
 from pipeline.test_feeding import ROWS, rows_of
 
-# One server for all tests of a run. With the clusters: each process is given two groups at first, and four groups
-# are begun beside each other.
+# One server for all tests of a run; with the clusters, as a fifth group would wait for another one.
 pytestmark = pytest.mark.xdist_group("cluster")
 
 

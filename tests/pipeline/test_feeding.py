@@ -346,7 +346,7 @@ def test_standard_input(ws: holdfast.Workspace, what: str, monkeypatch: pytest.M
 
 
 def test_a_pipe_that_is_given(ws: holdfast.Workspace, tmp_path: Path) -> None:
-    """As a shell does it with <(...): read once, in any format. One with a name is refused: nobody may write."""
+    """As a shell does it with <(...): read once, in any format. One with a name is refused."""
 
     def piped(content: bytes, change: Callable[[str], Any]) -> Any:
         reading, writing = os.pipe()
