@@ -13,9 +13,9 @@ import pytest
 import holdfast
 from app.shell import Shell
 from holdfast.app.commands.linking import export_table
+from holdfast.app.export.model import DECLARED
 from holdfast.core.cover.history import WEIGHED
 from holdfast.core.words.dependency import Ucc
-from holdfast.core.words.key_score import WORTH
 
 COLUMNS = ("a", "b", "c", "d")
 Row = tuple[int, ...]
@@ -137,7 +137,7 @@ def test_what_a_key_has_outlived_makes_it_worth_a_declaration(tmp_path: Path) ->
         lines = [f"{i * 7919 % 1000},{i}" for i in range(start, start + n)]
         return shell.file(f"r{start}.csv", "\n".join(["spare,id", *lines]) + "\n")
 
-    assert shell("track", "t", rows(0, 25), "--kinds", "ucc").code == 0
+    assert shell("track", "t", rows(0, 100), "--kinds", "ucc").code == 0
     scores = []
     for i in range(11):
         with holdfast.open(tmp_path / "my.hold", engine="inline") as ws:
@@ -147,7 +147,7 @@ def test_what_a_key_has_outlived_makes_it_worth_a_declaration(tmp_path: Path) ->
                 d.columns: r.score for d in ws.dependencies("ucc") for r in ws.readers.order(None).ranks([d])
             }
             assert listed[("spare",)] == scores[-1]
-        assert shell("apply", "t", "--inserts", rows(25 + i, 1)).code == 0
+        assert shell("apply", "t", "--inserts", rows(100 + i, 1)).code == 0
     assert scores == sorted(scores)
-    assert scores[0] < WORTH < scores[-1]
+    assert scores[0] < DECLARED < scores[-1]
     assert 'UNIQUE ("spare")' in shell("export", "--format", "sql").out
