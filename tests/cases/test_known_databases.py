@@ -74,7 +74,7 @@ def test_reports_know_them_too(tracked: dict[str, Database]) -> None:
     for database in tracked.values():
         with holdfast.open(database.shell.folder / "my.hold", engine="inline") as ws:
             inds = [ind for ind in ws.dependencies("ind") if isinstance(ind, holdfast.Ind)]
-            ranks = ws.order(None).ranks(inds)
+            ranks = ws.readers.order(None).ranks(inds)
         holding = {link(ind.dependent, ind.referenced) for ind in inds}
         told = {
             link(ind.dependent, ind.referenced)

@@ -93,7 +93,7 @@ def test_any_history(data: st.DataObject) -> None:
             assert muted == {name(i): reason for i, reason in reasons.items()}
             assert known(loud) == known(plain)
             ranked = list(loud.dependencies(ranked=True))
-            roles = [rank.role for rank in loud.order(None).ranks(ranked)]
+            roles = [rank.role for rank in loud.readers.order(None).ranks(ranked)]
             assert roles == sorted(roles, key="muted".__eq__)  # they come last
             of_muted = {identity(m.dependency) for m in loud.muted()}
             assert [d for d, role in zip(ranked, roles, strict=True) if role == "muted"] == [

@@ -19,7 +19,7 @@ from trust import kit
 HEADER = "id,name,city,grade,score\n"
 FILES: dict[str, bytes] = {
     "empty.csv": b"",
-    "semicolons.csv": HEADER.replace(",", ";").encode() + b"9;Z;Rome;1;0.5\n",
+    "semicolons.csv": HEADER.replace(",", ";").encode() + b"9;Z;Rome\n",
     "ragged.csv": HEADER.encode() + b"9,Z,Rome,1,0.5\n9,Z\n",
     "missing.csv": b"id,name,city,grade\n9,Z,Rome,1\n",
     "renamed.csv": HEADER.replace("city", "town").encode() + b"9,Z,Rome,1,0.5\n",

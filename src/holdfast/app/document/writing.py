@@ -55,7 +55,7 @@ def command_of(*words: str) -> str:
     """A command as it is typed.
 
     >>> command_of("explain", "orders", "zip -> city")
-    "<code>holdfast explain orders &#x27;zip -&gt; city&#x27;</code>"
+    '<code>holdfast explain orders &#x27;zip -&gt; city&#x27;</code>'
     """
     return code(shlex.join(["holdfast", *words]))
 
