@@ -58,11 +58,6 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HOLDFAST_HYPOTHESIS", "default"))
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """Two processes more than cores: tests wait a third of their time, for a browser, a JVM, others."""
-    return (os.cpu_count() or 1) + 2
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that need Spark go to one process, so that a run starts it once however many processes it has."""
     for item in items:

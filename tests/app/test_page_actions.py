@@ -45,8 +45,16 @@ def button(page: Any, what: str, name: str) -> Any:
     return page.get_by_role("button", name=f"{what} {name}", exact=True).first
 
 
+def shown(browse: Browse, server: ExplorerServer, address: str = HASH, **how: Any) -> Any:
+    """The page with all of a view: its history is what comes last. Until then a key's first button may be
+    another one, and whatever comes may say that there is a newer version."""
+    page = browse(server, address, **how)
+    expect(page.locator("#tracked-table ol.history li")).to_have_count(1)
+    return page
+
+
 def test_muting_and_its_end(browse: Browse, server: ExplorerServer, path: Path) -> None:
-    page = browse(server, HASH)
+    page = shown(browse, server)
     mute = button(page, "Mute", "zip -> city")
     expect(mute).to_have_attribute("aria-pressed", "false")
     mute.focus()
@@ -67,7 +75,7 @@ def test_muting_and_its_end(browse: Browse, server: ExplorerServer, path: Path) 
 
 
 def test_no_other_row_comes_under_the_pointer(browse: Browse, server: ExplorerServer, path: Path) -> None:
-    page = browse(server, HASH)
+    page = shown(browse, server)
     rows = page.locator(".dependencies .dependency")
     expect(rows.filter(has_text="zip -> city")).to_have_count(1)
     before = rows.all_inner_texts()
@@ -82,7 +90,7 @@ def test_no_other_row_comes_under_the_pointer(browse: Browse, server: ExplorerSe
 
 
 def test_pinning_on_terms(browse: Browse, server: ExplorerServer, path: Path) -> None:
-    page = browse(server, HASH, width=600, scheme="dark")
+    page = shown(browse, server, width=600, scheme="dark")
     pin, mute = button(page, "Pin", "[id]"), button(page, "Mute", "[id]")
     pin.click()
     dialog = page.get_by_role("dialog", name="Pin [id]")
@@ -118,7 +126,7 @@ def test_what_is_refused_is_told_beside_the_button(
     browse: Browse, server: ExplorerServer, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listeners, "LOOK_S", 3_600)
-    page = browse(server, HASH)
+    page = shown(browse, server)
     mute = button(page, "Mute", "[id]")
     expect(mute).to_have_attribute("aria-disabled", "false")
     with holdfast.open(path, engine="inline") as ws:  # somebody else, of whom the page does not hear
@@ -136,7 +144,7 @@ def test_what_is_refused_is_told_beside_the_button(
 
 
 def test_the_keyboard_stays_at_what_was_muted(browse: Browse, server: ExplorerServer, path: Path) -> None:
-    page = browse(server, HASH)
+    page = shown(browse, server)
     mute, folded = button(page, "Mute", "zip -> city"), page.get_by_role("button", name="Show what is muted")
     mute.press("Enter")
     # It is folded away: the next entry has taken its place.
@@ -156,7 +164,7 @@ def test_the_keyboard_goes_to_the_title_of_an_empty_list(browse: Browse, tmp_pat
     with holdfast.open(tmp_path / "one.hold", engine="inline") as ws:
         ws.track("t", pa.table({"id": [1, 2, 3]}), kinds=("ucc",))
         with explored(ws, write=True) as server:
-            page = browse(server, "#tab=table&name=t")
+            page = shown(browse, server, "#tab=table&name=t")
             page.locator(".dependencies").get_by_role("button", name="Mute [id]").press("Enter")
             expect(page.get_by_role("button", name="Show what is muted (1)")).to_be_visible()
             expect(page.locator(".of-dependencies h3")).to_be_focused()
@@ -166,7 +174,7 @@ def test_the_keyboard_comes_back_to_a_list_made_anew(
     browse: Browse, server: ExplorerServer, path: Path
 ) -> None:
     """While terms are asked for, somebody else changes what is listed."""
-    page = browse(server, HASH)
+    page = shown(browse, server)
     pin = button(page, "Pin", "zip -> city")
     pin.press("Enter")
     dialog = page.get_by_role("dialog", name="Pin zip -> city")
@@ -181,7 +189,7 @@ def test_the_keyboard_comes_back_to_a_list_made_anew(
 
 def test_a_server_that_only_reads_has_no_buttons(browse: Browse, path: Path) -> None:
     with holdfast.open(path, engine="inline") as ws, explored(ws) as server:
-        page = browse(server, HASH)
+        page = shown(browse, server)
         expect(page.locator("#tracked-table .dependency", has_text="zip -> city").first).to_be_visible()
         until(page, "document.querySelectorAll('.actions').length === 0")
         expect(page.locator(".act")).to_have_count(0)
