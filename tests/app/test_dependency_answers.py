@@ -21,7 +21,8 @@ from holdfast.app.explorer import Explorer, ExplorerServer
 from holdfast.app.explorer.asking import asked
 from holdfast.app.explorer.lives import life
 from holdfast.app.explorer.routes import Download, NotFoundError
-from holdfast.core.words.asking import ask_of
+from holdfast.core.rows.table_state import TableState
+from holdfast.core.words.asking import ask_of, form_of
 from holdfast.errors import HoldfastError, UnknownColumnError, UsageError
 
 Row = tuple[int | None, ...]
@@ -529,6 +530,64 @@ def test_how_many_were_against_a_pin_at_each_version(ws: holdfast.Workspace) -> 
     ws.apply("t", inserts=table([(2, 2, 2)]))
     ws.pin_rule("a -> b", table="t", at_most="90%")
     assert against("a -> b")["series"][-2:] == [[9, None, None], [11, 2, 2 / 30]]
+
+
+def test_how_much_was_against_what_nobody_pinned(ws: holdfast.Workspace) -> None:
+    """Of row rules, and of what is minimal within the error of its table, versions know what they said."""
+    rng = random.Random(5)
+    rows = [tuple(rng.randrange(3) for _ in range(3)) for _ in range(10)]
+    ws.track(
+        "t", table(rows[:4]), kinds=("ucc", "fd", "dc"), max_error=0.3, evidence="counted", max_predicates=2
+    )
+    ws.pin("t", ["a"])  # a version without a batch
+    said: dict[int, dict[str, float]] = {}
+    for i in range(4, 10):
+        gone = table(rows[i - 2 : i - 1]) if i % 3 else None
+        ws.apply("t", inserts=table(rows[i : i + 1]), deletes=gone)
+        said[ws.version] = {ask_of(d): d.error for d in ws.dependencies(table="t", max_error=0.3)}
+    errors: dict[str, dict[int, float]] = {}
+    for version, listed in said.items():
+        state = TableState.from_dict(ws.ledger.commit_row(version, "t").state or {})
+        for ask, error in listed.items():
+            reader, arguments = asked(ws, "t", ask)
+            counted = reader.against(state, *arguments)
+            assert counted[1] == pytest.approx(error), (version, ask)
+            if error:
+                errors.setdefault(ask, {})[version] = error
+    assert {form_of(ask) for ask in errors} >= {"fd", "rule", "row"}
+    assert sum(map(len, errors.values())) > 30
+    # The page has the same as a series.
+    explorer = Explorer(ws)
+    for form in ("fd", "rule", "row"):
+        ask = max((a for a in errors if form_of(a) == form), key=lambda a: len(errors[a]))
+        against = explorer.answer("workspace/explain", {"table": "t", "ask": ask})["life"]["against"]
+        assert against["note"] == ""
+        for version, error in errors[ask].items():
+            *_, (_, n, share) = [point for point in against["series"] if point[0] <= version]
+            assert (n > 0, share) == (True, pytest.approx(error))
+        again = Explorer(ws).answer("workspace/explain", {"table": "t", "ask": ask})
+        assert again["life"]["against"] == against
+
+
+def test_how_many_values_an_inclusion_missed(ws: holdfast.Workspace) -> None:
+    ws.track("u", pa.table({"z": [0, 1]}), kinds=("ind",))
+    ws.track("t", pa.table({"y": [0, 5, 6]}), kinds=("ind",))
+    explorer = Explorer(ws)
+
+    def series() -> Any:
+        answer = explorer.answer("workspace/explain", {"table": "t", "ask": "t[y] in u[z]"})
+        return answer["life"]["against"]["series"]
+
+    assert series() == [[2, 2, 2 / 3]]
+    ws.apply("u", inserts=pa.table({"z": [5]}))
+    ws.apply("t", inserts=pa.table({"y": [0, 1]}))
+    ws.apply("t", deletes=pa.table({"y": [6]}))
+    wanted = [[2, 2, 2 / 3], [3, 1, 1 / 3], [4, 1, 1 / 4], [5, 0, 0.0]]
+    assert series() == wanted
+    # Another table of that name has another past; that of the values that are missing goes on with it.
+    ws.drop("t")
+    ws.track("t", pa.table({"y": [9]}), kinds=("ind",))
+    assert series() == [*wanted, [6, None, None], [7, 1, 1.0]]
 
 
 def test_where_rows_came_from(tmp_path: Path) -> None:

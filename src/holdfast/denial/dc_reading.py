@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.history import Life, Past
+from holdfast.core.cover.history import Against, Life, Past
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
@@ -16,7 +16,15 @@ from holdfast.core.words.change import Pair, Pin
 from holdfast.core.words.key_score import KeyScores
 from holdfast.core.words.predicate import Dc, Predicate, PredicateSpace, same_rule
 from holdfast.denial.circular_dcs import holds_always, telling
-from holdfast.denial.constraints import DcRef, dc_ref, dcs_of, ordered_pairs, pinned_rules, read_dcs
+from holdfast.denial.constraints import (
+    DcRef,
+    dc_ref,
+    dcs_of,
+    ordered_pairs,
+    pinned_rules,
+    read_dcs,
+    read_near_dcs,
+)
 from holdfast.denial.dc_explanation import DcExplanation, DcList, IndexReport
 from holdfast.denial.row_reading import RowRuleReader
 from holdfast.errors import UsageError
@@ -207,6 +215,29 @@ class DcReader:
 
         return self._past.life(table, base, holds)
 
+    def against(self, state: TableState, table: str, text: str) -> Against | None:
+        """(ordered pairs of rows, their share) against a rule about two rows, by the state of a version.
+
+        As `fd_past.against`: kept of what is minimal within the error that the table is tracked with.
+        """
+        from holdfast.denial import written_rules
+
+        ref = dc_ref(state)
+        predicates = written_rules.read_rule(text, state.schema, table, self._tables.version)
+        if ref is None or ref.approximate is None or not all(p in ref.space for p in predicates):
+            return None
+        if holds_always(predicates) or len(self._generals(ref, predicates)):
+            return 0, 0.0
+        masks, violations = read_near_dcs(self._tables.root, ref)
+        mask = ref.space.mask(predicates)
+        same = np.zeros(len(masks), dtype=np.bool_)
+        for way in (mask, ref.space.mirrored(mask)):
+            same |= (masks == _words(ref, way)).all(axis=1)
+        if not same.any():
+            return None
+        n = int(violations[same][0])
+        return n, n / max(1, ordered_pairs(state.n_rows))
+
     def violations(
         self, table: str, text: str, *, limit: int | None = None, as_pairs: bool = False
     ) -> ViolatingRows:
@@ -300,9 +331,13 @@ def _inside(ref: DcRef, masks: U64, predicates: Sequence[Predicate]) -> U64:
     closure = space.closure(space.mask(predicates))
     general = np.zeros(len(masks), dtype=np.bool_)
     for mask in (closure, space.mirrored(closure)):
-        words = [(mask >> 64 * w) & (2**64 - 1) for w in range(ref.n_words)]
-        general |= ((masks & ~np.array(words, dtype=np.uint64)) == 0).all(axis=1)
+        general |= ((masks & ~_words(ref, mask)) == 0).all(axis=1)
     return masks[general]
+
+
+def _words(ref: DcRef, mask: int) -> U64:
+    """A set of predicates as covers have it."""
+    return np.array([(mask >> 64 * w) & (2**64 - 1) for w in range(ref.n_words)], dtype=np.uint64)
 
 
 def _n_groups(predicates: Sequence[Predicate]) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.history import Life, Past
+from holdfast.core.cover.history import Against, Life, Past
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
@@ -64,6 +64,12 @@ class RowRuleReader:
         """When a rule about each row held and when not, since the table was tracked."""
         base, state, now = self._measured(table, text)
         return self._past.life(table, base, self._held(now, state))
+
+    def against(self, state: TableState, table: str, text: str) -> Against | None:
+        """How many rows were against a rule about each row, and their share, by the state of a version."""
+        file, rule = row_file(state), parse_row_rule(text, state.schema, table=table)
+        then = None if file is None else measured(load(self._tables.root, file), state.schema, rule)
+        return None if then is None else (then.n_exceptions, then.error)
 
     def since(self, state: TableState, rules: Sequence[RowRule], until: int) -> I64:
         """Since which version each of some rules, which hold at one, has held: int64[n]."""

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.history import PastCommit, Run, Spell
+from holdfast.core.cover.history import Against, PastCommit, Run, Spell
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.files import FileRef
-from holdfast.core.words.column_sets import columns_of, words_for
+from holdfast.core.store.root import Root
+from holdfast.core.words.column_sets import columns_mask, columns_of, n_pairs, words_for
 from holdfast.core.words.dependency import Fd
-from holdfast.functional.refs import FdRef
+from holdfast.functional.refs import FdRef, fd_ref, read_approximate, read_fds
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -125,16 +126,19 @@ def ever(covers: Sequence[tuple[U64, I32]], n_columns: int) -> tuple[U64, I32]:
     return masks[order], rhs[order]
 
 
-def histories_of(
+def histories(
     state: TableState,
     runs: Sequence[Run[FdRef]],
-    masks: U64,
-    rhs: I32,
-    held: Bool,
-    minimal: Bool,
+    covers: Sequence[tuple[U64, I32]],
+    now: tuple[U64, I32],
     bound: int | None,
 ) -> list[FdHistory]:
-    """Histories from which dependency held in which run: held bool[n, n_runs], each in one at least."""
+    """The history of each dependency of the covers of some runs. Cost: each is compared with all."""
+    masks, rhs = ever(covers, len(state.schema))
+    held = np.zeros((len(masks), len(runs)), dtype=np.bool_)
+    for i, cover in enumerate(covers):
+        held[:, i] = held_in(masks, rhs, *cover)
+    minimal = in_cover(masks, rhs, *now)
     names = state.schema.names
     versions = np.array([run.n_versions for run in runs], dtype=np.int64)
     # The first batch of a run found what the run before says; the others found what it says itself.
@@ -183,6 +187,29 @@ def _rows_changed(parts: Sequence[Sequence[PastCommit[FdRef]]]) -> I64:
     """(inserted, deleted) rows of commits: int64[n, 2]."""
     sums = [(sum(c.n_inserted for c in part), sum(c.n_deleted for c in part)) for part in parts]
     return np.array(sums, dtype=np.int64).reshape(-1, 2)
+
+
+def against(root: Root, state: TableState, lhs: Sequence[str], rhs: str | None) -> Against | None:
+    """(pairs of rows, their share) against a dependency, or a key, at the version that a state is of.
+
+    Of a table that is tracked with an error every version keeps this of what is minimal within it, and that
+    nothing is against what holds. None where it is not kept. Cost: a pass over that version's covers.
+    """
+    ref, names = fd_ref(state), state.schema.names
+    if ref is None or ref.approximate is None:
+        return None
+    positions = [names.index(column) for column in lhs]
+    mask, column = columns_mask(positions, words_for(len(names))), -1 if rhs is None else names.index(rhs)
+    masks, targets, violations = read_approximate(root, ref.approximate, len(names))
+    parts = inside(masks, targets, mask, column)
+    exact = column in positions or bool((violations[parts] == 0).any())
+    if not exact and column >= 0:
+        exact = bool(inside(*read_fds(root, ref.cover, len(names)), mask, column).any())
+    same = parts & (masks == mask).all(axis=1)
+    if not exact and not same.any():
+        return None
+    n = 0 if exact else int(violations[same][0])
+    return n, n / max(1, n_pairs(state.n_rows))
 
 
 def cover_of(fields: Mapping[str, Any]) -> tuple[FileRef, FdRef] | None:

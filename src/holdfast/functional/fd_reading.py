@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.history import Life, Past
+from holdfast.core.cover.history import Against, Life, Past
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
@@ -24,7 +24,7 @@ from holdfast.core.words.column_sets import columns_mask, columns_of, n_pairs, w
 from holdfast.core.words.dependency import Dependency, Fd, Ucc
 from holdfast.errors import UsageError, shorten
 from holdfast.functional.fd_explanation import FdExplanation, Measured
-from holdfast.functional.fd_past import FdHistory, cover_of, ever, held_in, histories_of, in_cover, inside
+from holdfast.functional.fd_past import FdHistory, against, cover_of, held_in, histories, inside
 from holdfast.functional.key_reading import PAIRS_SHOWN, KeyReader
 from holdfast.functional.refs import FdRef, fd_ref, key_ref, named_fds, read_approximate, read_fds
 
@@ -174,6 +174,10 @@ class FdReader:
             return None if 0 < ref.max_lhs < len(positions) else False  # a cover with a bound is silent
 
         return self._past.life(table, base, holds)
+
+    def against(self, state: TableState, table: str, lhs: Sequence[str], rhs: str) -> Against | None:
+        """How many pairs of rows were against `lhs -> rhs`, and their share, by the state of a version."""
+        return against(self._tables.root, state, lhs, rhs)
 
     def violations(
         self, table: str, lhs: Sequence[str], rhs: str, *, limit: int | None = None
@@ -488,12 +492,7 @@ class FdReader:
     def _histories(self, state: TableState, ref: FdRef, base: int) -> list[FdHistory]:
         runs = self._past.runs(state.table, base)
         covers = [self._cover(run.ref, state) for run in runs]
-        masks, rhs = ever(covers, len(state.schema))
-        held = np.zeros((len(masks), len(runs)), dtype=np.bool_)
-        for i, cover in enumerate(covers):
-            held[:, i] = held_in(masks, rhs, *cover)
-        minimal = in_cover(masks, rhs, *self._cover(ref, state))
-        return histories_of(state, runs, masks, rhs, held, minimal, ref.max_lhs or None)
+        return histories(state, runs, covers, self._cover(ref, state), ref.max_lhs or None)
 
 
 def _share(part: int, whole: int) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.history import WEIGHED, Life, Past
+from holdfast.core.cover.history import WEIGHED, Against, Life, Past
 from holdfast.core.cover.stability import Stability
 from holdfast.core.rows.table_state import TableState, read_masks
 from holdfast.core.rows.tables import Tables
@@ -186,6 +186,12 @@ class KeyReader:
             return None if 0 < ref.max_columns < len(positions) else False  # a cover with a bound is silent
 
         return self._past.life(table, base, unique)
+
+    def against(self, state: TableState, table: str, columns: Sequence[str]) -> Against | None:
+        """How many pairs of rows agreed on the columns, and their share, by the state of a version."""
+        from holdfast.functional.fd_past import against
+
+        return against(self._tables.root, state, columns, None)
 
     def inside(self, state: TableState, positions: Sequence[int]) -> list[Ucc]:
         """The minimal keys among some columns."""

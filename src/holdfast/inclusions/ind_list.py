@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.cover.history import Against
 from holdfast.core.words.dependency import Ind, Side
 from holdfast.inclusions.generator import GeneratorState
 from holdfast.inclusions.pair_counts import PairCounts, pair_ids
@@ -59,6 +60,26 @@ def inds_of(state: GeneratorState, pairs: PairCounts, wanted: U64) -> list[Ind]:
     some = PairCounts(wanted, *pairs.at(wanted))
     left, right = some.left, some.right
     return list(_named(state, distinct, left, right, distinct[left] - some.values, rows[left] - some.rows))
+
+
+def pairs_of(state: GeneratorState, dependent: Side, referenced: Side) -> U64 | None:
+    """The pairs of columns of two sides; None where not all of them took part."""
+    ids: list[list[int]] = []
+    for side in (dependent, referenced):
+        table = state.table(side.table)
+        if table is None or not set(side.columns) <= set(table.columns):
+            return None
+        ids.append([table.first + table.columns.index(column) for column in side.columns])
+    return pair_ids(*(np.array(side) for side in ids))
+
+
+def against(state: GeneratorState, pairs: PairCounts, sides: tuple[Side, Side]) -> Against | None:
+    """(missing values, their share) of an inclusion of one column; None where that is not kept."""
+    wanted = pairs_of(state, *sides)
+    if wanted is None or len(wanted) > 1:
+        return None
+    [ind] = inds_of(state, pairs, wanted)
+    return ind.missing_values, ind.error
 
 
 def _named(

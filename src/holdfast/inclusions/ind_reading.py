@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.history import Life, Past
+from holdfast.core.cover.history import Against, Life, Past
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
@@ -326,6 +326,13 @@ class IndReader:
 
         return self._past.life(SHARED, self._tables.version, holds, since=since)
 
+    def against(self, state: GeneratorState, *sides: Side) -> Against | None:
+        """How many values of one column the other lacked, and their share, by the state of a version."""
+        from holdfast.inclusions.ind_list import against
+
+        dependent, referenced = sides
+        return against(state, self._pair_counts(state), (dependent, referenced))
+
     def violations(self, dependent: Side, referenced: Side, *, limit: int | None = None) -> ViolatingRows:
         """The rows whose value in one column, or combination in several, the other side lacks, oldest first.
 
@@ -388,15 +395,11 @@ class IndReader:
         state: GeneratorState, pairs: PairCounts, composites: Composites, dependent: Side, referenced: Side
     ) -> bool | None:
         """Whether an inclusion holds, as far as counts and combinations tell."""
-        from holdfast.inclusions.ind_list import inds_of
+        from holdfast.inclusions.ind_list import inds_of, pairs_of
 
-        ids: list[list[int]] = []
-        for side in (dependent, referenced):
-            table = state.table(side.table)
-            if table is None or not set(side.columns) <= set(table.columns):
-                return None
-            ids.append([table.first + table.columns.index(column) for column in side.columns])
-        wanted = pair_ids(*(np.array(side) for side in ids))
+        wanted = pairs_of(state, dependent, referenced)
+        if wanted is None:
+            return None
         if any(ind.missing_values for ind in inds_of(state, pairs, wanted)):
             return False
         if len(dependent.columns) == 1:

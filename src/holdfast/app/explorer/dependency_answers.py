@@ -113,7 +113,7 @@ class DependencyAnswers:
         minimal, implying = self._implying(reader, arguments, dependency) if holds else (None, [])
         [rank] = self._newest.cached("order", lambda: ws.readers.order(self._newest.at)).ranks([dependency])
         kind, pin = dependency.kind, self._pin(dependency)
-        against = None if pin is None else self._series.of(ws, pin, self._newest.version)
+        against = self._series.of(ws, reader, arguments, dependency, pin, self._newest.version)
         return {
             "version": self._newest.version,
             "dependency": {**dependency_dict(dependency), **rank_dict(rank)},

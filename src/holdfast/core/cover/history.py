@@ -61,6 +61,8 @@ class Stretch(Coded):
 
 
 Life = tuple[Stretch, ...]  # oldest first, each of another kind than the one before it
+# What was against a dependency at a version: how many of what its class counts, and their share of all.
+Against = tuple[int, float]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-// How many were against a pin, version by version: a line below the bars of its life, in a part for each of them, and
+// How much was against a dependency, version by version: a line below the bars of its life, in a part for each of them, and
 // the same in words.
 
 import { el, hint, number, plural, share } from "./dom.js";
@@ -8,7 +8,7 @@ const WIDTH = 100;
 const HEIGHT = 26;
 
 export class ErrorLine {
-  /** `against` of an answer; null: nobody relies on it. */
+  /** `against` of an answer; null: nothing is counted. */
   constructor(against) {
     this.points = against?.series ?? [];
     this.noun = against?.noun ?? [];
@@ -56,7 +56,9 @@ export class ErrorLine {
     const so = ([, n, part]) => `${plural(n, ...this.noun)}${n && part !== null ? ` (${part < 0.001 ? "less than 0.1%" : share(part)})` : ""}`;
     const parts = [`Against it: ${so(first)} in version ${number(first[0])}`];
     if (peak !== first && peak !== last) parts.push(`at most ${so(peak)}, in version ${number(peak[0])}`);
-    if (last !== first) parts.push(`${so(last)} since version ${number(last[0])}`);
+    const end = this.points.at(-1);
+    if (last !== first) parts.push(`${so(last)} ${last === end ? "since" : "in"} version ${number(last[0])}`);
+    if (last !== end) parts.push(`not counted since version ${number(end[0])}`);
     return el("p", { class: "against-words" }, `${parts.join("; ")}.`);
   }
 }
