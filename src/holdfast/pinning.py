@@ -178,7 +178,8 @@ class _Draft:
         state, table = self.state(wanted.table), wanted.table
         pinned: Pinned
         if wanted.referenced is not None:
-            pinned = self._ind(Side(table, wanted.columns), wanted.referenced, removing=removing)
+            counted = removing or bool(Terms.of(False, wanted.terms).at_most)
+            pinned = self._ind(Side(table, wanted.columns), wanted.referenced, counted=counted)
             name = f"{pinned.dependent} in {pinned.referenced}"
         elif not wanted.rule:
             tables = self.pins.writer.tables
@@ -191,11 +192,6 @@ class _Draft:
             what = "rule" if isinstance(pinned, PinnedRule) else "condition"
             name = f"the {what} {wanted.rule!r} of table {table!r}"
         terms = Terms.of(isinstance(pinned, PinnedRule), wanted.terms)
-        if terms.at_most and isinstance(pinned, PinnedInd) and len(pinned.dependent.columns) > 1:
-            raise UsageError(
-                f"{name} has several columns, and of such an inclusion nobody counts the rows against it. "
-                "Leave out the tolerance, or pin its columns one by one."
-            )
         return replace(pinned, terms=terms), name
 
     def _rule(self, text: str, state: TableState) -> PinnedRule | PinnedCheck:
@@ -210,8 +206,9 @@ class _Draft:
         predicates = written_rules.read_rule(text, state.schema, state.table, self.base)
         return PinnedRule(predicates, 0, (), arrow=arrow)
 
-    def _ind(self, dependent: Side, referenced: Side, *, removing: bool) -> PinnedInd:
-        """An inclusion; of several columns, one that is listed, or was when it was pinned."""
+    def _ind(self, dependent: Side, referenced: Side, *, counted: bool) -> PinnedInd:
+        """An inclusion; of several columns, one that is listed, or was when it was pinned, unless its rows
+        are counted, or it is to go."""
         if len(dependent.columns) != len(referenced.columns):
             raise UsageError(f"{dependent} and {referenced} have different numbers of columns.")
         for side in (dependent, referenced):
@@ -225,8 +222,9 @@ class _Draft:
         referenced = Side(referenced.table, tuple(b for _, b in pairs))
         holds = self.inclusions.holds(dependent, referenced)
         pinned = PinnedInd(dependent, referenced, holds)
-        known = removing or _identity(dependent.table, pinned) in self.pinned(dependent.table)
-        if len(pairs) > 1 and not holds and not known:
+        before = self.pinned(dependent.table).get(_identity(dependent.table, pinned))
+        known = before is not None and not before.terms.at_most
+        if len(pairs) > 1 and not holds and not known and not counted:
             composites = self.inclusions.composites
             if not composites.decides(Composite(dependent, referenced)):
                 raise UsageError(
@@ -237,7 +235,8 @@ class _Draft:
                 )
             raise UsageError(
                 f"{dependent} in {referenced} does not hold now, or its right side contains no key; of "
-                "several columns only inclusions in a key are kept. 'holdfast show --kind ind' lists them."
+                "several columns only inclusions in a key are kept. 'holdfast show --kind ind' lists them. "
+                "With a tolerance (--at-most) any can be pinned: its rows are counted."
             )
         return pinned
 
@@ -294,9 +293,10 @@ class _Draft:
                 from holdfast.inclusions.inclusions import settled_pin
 
                 # Of several columns it may be wider than what is listed: then as it was.
-                several = len(pin.dependent.columns) > 1
-                holds = known.holds if several and isinstance(known, PinnedInd) else pin.holds
-                verified[identity] = settled_pin(self.inclusions, pin, holds, lambda: self.rows(table))
+                several = len(pin.dependent.columns) > 1 and not pin.terms.at_most
+                if several and isinstance(known, PinnedInd) and not known.terms.at_most:
+                    pin = replace(pin, holds=known.holds)
+                verified[identity] = settled_pin(self.inclusions, pin, pin.holds, self.rows)
             elif known is not None:  # counted already
                 verified[identity] = replace(known, terms=pin.terms)
             elif isinstance(pin, PinnedRule):

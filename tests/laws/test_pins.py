@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -227,8 +228,6 @@ def test_an_inclusion_of_several_columns_has_no_tolerance(tmp_path: Path) -> Non
         rows = children([(1, 1, 2, 3), (2, 2, 0, 3)])
         ws.track_all({"left": rows, "right": rows}, kinds=("ucc", "ind"))
         to = Side("right", ("no", "ref"))
-        with pytest.raises(UsageError, match="has several columns"):
-            ws.pin("left", ["no", "ref"], referenced=to, at_most="1%")
         assert ws.pin("left", ["no", "ref"], referenced=to, severity="info").severity == "info"
         change = ws.apply("left", inserts=children([(7, 7, 7, 7)]))
         assert [p.severity for p in change.broken_pins] == ["info"]
@@ -238,9 +237,71 @@ def test_an_inclusion_of_several_columns_has_no_tolerance(tmp_path: Path) -> Non
         assert [p.holds for p in ws.pin_all([wanted]).unchanged] == [False]
         [pinned] = ws.pin_all([replace(wanted, terms={"owner": "ann"})]).pinned
         assert (pinned.holds, pinned.terms) == (False, Terms(owner="ann"))
+        # What is counted can be pinned though it is not kept, and then not without its tolerance.
+        [counted] = ws.pin_all([replace(wanted, terms={"at_most": 1})]).pinned
+        assert (counted.holds, counted.n_violations) == (True, 1)
+        with pytest.raises(UsageError, match="does not hold now"):
+            ws.pin_all([wanted])
         ws.pin("left", ["no", "ref"], referenced=to, remove=True)
         with pytest.raises(UsageError, match="does not hold now"):
             ws.pin_all([wanted])
+
+
+PAIR = st.tuples(st.none() | st.integers(0, 2), st.none() | st.integers(0, 2))
+
+
+@given(st.data(), st.booleans())
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+def test_a_reference_of_several_columns_with_a_tolerance(data: st.DataObject, keyed: bool) -> None:
+    """Whether its right side has a key or not: the rows whose combination is missing, after every batch."""
+
+    def pairs_table(rows: Mapping[int, Sequence[int | None]]) -> pa.Table:
+        return pa.table(
+            {
+                "no": pa.array(list(rows), pa.int64()),
+                **{c: pa.array([row[i] for row in rows.values()], pa.int64()) for i, c in enumerate("xy")},
+            }
+        )
+
+    with tempfile.TemporaryDirectory() as folder:
+        ws = holdfast.open(f"{folder}/my.hold", engine="inline")
+        rows: dict[str, dict[int, Any]] = {}
+        for table in ("left", "right"):
+            drawn = data.draw(st.lists(PAIR, min_size=1, max_size=6, unique=keyed and table == "right"))
+            rows[table] = dict(enumerate(drawn))
+            ws.track(table, pairs_table(rows[table]), row_key=["no"], kinds=("ucc", "ind"))
+
+        def judge(pins: Sequence[Pin]) -> None:
+            [pin] = pins
+            there = set(rows["right"].values())
+            n = sum(None not in pair and pair not in there for pair in rows["left"].values())
+            assert pin.n_violations == n
+            assert pin.holds == allowed(pin.terms.at_most, n, len(rows["left"]))
+
+        at_most = AT_MOST.filter(bool)
+        to = Side("right", ("x", "y"))
+        judge([ws.pin("left", ["x", "y"], referenced=to, at_most=data.draw(at_most))])
+        for step in range(1, data.draw(st.integers(2, 5))):
+            table = data.draw(st.sampled_from(["left", "right"]))
+            removable = st.sampled_from(sorted(rows[table])) if rows[table] else st.nothing()
+            gone = data.draw(st.lists(removable, unique=True))
+            come = {10 * step + i: pair for i, pair in enumerate(data.draw(st.lists(PAIR, max_size=4)))}
+            rows[table] = {i: pair for i, pair in rows[table].items() if i not in gone} | come
+            batch = {"inserts": pairs_table(come)} if come else {}
+            batch |= {"deletes": pa.table({"no": pa.array(gone, pa.int64())})} if gone else {}
+            if batch:
+                foretold = ws.check(table, **batch)
+                done = ws.apply(table, **batch)
+                assert [(p.holds, p.n_violations) for p in foretold.pins] == [
+                    (p.holds, p.n_violations) for p in done.pins
+                ]
+            if data.draw(st.booleans()):
+                ws.close()
+                ws = holdfast.open(f"{folder}/my.hold", engine="inline")
+            if data.draw(st.booleans()):
+                judge([ws.pin("left", ["x", "y"], referenced=to, at_most=data.draw(at_most))])
+            judge(ws.pins())
+        ws.close()
 
 
 def test_whatever_explain_takes_is_pinned(tmp_path: Path) -> None:

@@ -37,9 +37,7 @@ class Suggestion:
         return wanted.table, text
 
     def on(self, terms: PinTerms) -> Wanted:
-        """On some terms; a tolerance is for inclusions of single columns, and not for those of several."""
-        if self.wanted.referenced is not None and len(self.wanted.columns) > 1:
-            terms = {name: text for name, text in terms.items() if name != "at_most"}  # type: ignore[assignment]
+        """On some terms."""
         return replace(self.wanted, terms=terms)
 
 

@@ -27,6 +27,7 @@ from holdfast.inclusions.ind_list import inds_of
 from holdfast.inclusions.inds import Inclusions, IndStep
 from holdfast.inclusions.missing import ind_changes, orphans
 from holdfast.inclusions.pair_counts import pair_ids
+from holdfast.inclusions.tuple_reading import missing_of
 from holdfast.inclusions.tuples import TableRows
 from holdfast.inclusions.values import Values
 from holdfast.kind import OtherTables, Step
@@ -153,7 +154,12 @@ def _composite_step(
     with_keys = {t for t, rows in tables.items() if rows.keys is not None}
     pairs = unary.after.holding if with_keys else np.empty(0, np.uint64)
     held = ((names[p >> 32], names[p & 0xFFFFFFFF]) for p in pairs.tolist())
-    pinned = [Composite(p.dependent, p.referenced) for p in state.pins if len(p.dependent.columns) > 1]
+    # Those with a tolerance are counted (`settled_pin`).
+    pinned = [
+        Composite(p.dependent, p.referenced)
+        for p in state.pins
+        if len(p.dependent.columns) > 1 and not p.terms.at_most
+    ]
     included = [p for p in held if p[1][0] in with_keys]
     before = known.composites
     return composites.maintain(before, included, tables, state.max_arity, pinned, same_basis=same)
@@ -164,37 +170,41 @@ def _settled(
 ) -> PinnedInd:
     """A pinned inclusion after a batch; of more columns than are listed, as its rows say or said before."""
     node = Composite(pin.dependent, pin.referenced)
-    if len(pin.dependent.columns) == 1 or wide.after.decides(node):
+    if pin.terms.at_most or len(pin.dependent.columns) == 1 or wide.after.decides(node):
         holds = after.holds(pin.dependent, pin.referenced)
     else:
         holds = wide.pinned.get(node, pin.holds)
-    return settled_pin(after, pin, holds, lambda: relation(pin.dependent.table))
+    return settled_pin(after, pin, holds, relation)
 
 
-def settled_pin(known: Known, pin: PinnedInd, holds: bool, rows: Callable[[], Relation]) -> PinnedInd:
-    """A pinned inclusion as it is now. With a tolerance, which only one of single columns has, the rows whose
-    value is missing are counted.
+def settled_pin(known: Known, pin: PinnedInd, holds: bool, relation: Callable[[str], Relation]) -> PinnedInd:
+    """A pinned inclusion as it is now. With a tolerance the rows whose value is missing are counted; then
+    `holds` may be False of what holds.
 
     The counts of pairs of columns have that number. Those of an append-only table have not: there its values
-    are looked up, by one job, if the inclusion does not hold.
+    are looked up, by one job, if the inclusion does not hold; so are those of several columns.
     """
     if not pin.terms.at_most:
         return replace(pin, holds=holds, n_violations=None, n_rows=0)
-    relation = rows()
-    n = 0
-    if not holds:
-        state = known.state
-        ids = {name: i for i, name in state.names().items()}
-        left, right = (ids[side.table, side.columns[0]] for side in (pin.dependent, pin.referenced))
-        [ind] = inds_of(state, known.unary.pairs, pair_ids(np.array([left]), np.array([right])))
-        if ind.missing_rows is not None:
-            n = ind.missing_rows
-        else:
-            table = state.table(pin.dependent.table)
-            assert table is not None
-            *_, n = orphans(state, relation, table, pin.dependent.columns[0], right, 0)
-    within = pin.terms.allows(n, relation.n_rows)
-    return replace(pin, holds=within, n_violations=n, n_rows=relation.n_rows)
+    rows = relation(pin.dependent.table)
+    n = 0 if holds else _rows_against(known, pin, relation)
+    return replace(pin, holds=pin.terms.allows(n, rows.n_rows), n_violations=n, n_rows=rows.n_rows)
+
+
+def _rows_against(known: Known, pin: PinnedInd, relation: Callable[[str], Relation]) -> int:
+    """How many rows have a value, or a combination of them, that is missing."""
+    state = known.state
+    if len(pin.dependent.columns) > 1:
+        return missing_of(state, pin.dependent, pin.referenced, relation).n_rows
+    ids = {name: i for i, name in state.names().items()}
+    left, right = (ids[side.table, side.columns[0]] for side in (pin.dependent, pin.referenced))
+    [ind] = inds_of(state, known.unary.pairs, pair_ids(np.array([left]), np.array([right])))
+    if ind.missing_rows is not None:
+        return ind.missing_rows
+    table = state.table(pin.dependent.table)
+    assert table is not None
+    *_, n = orphans(state, relation(table.table), table, pin.dependent.columns[0], right, 0)
+    return n
 
 
 def _composite_changes(
