@@ -64,7 +64,8 @@ if TYPE_CHECKING:
     from holdfast.functional.key_reading import KeyExplanation, KeyReader
     from holdfast.functional.normal_forms.proposal import Decomposition
     from holdfast.functional.repairs import Repairs
-    from holdfast.inclusions.ind_reading import IndExplanation, IndReader
+    from holdfast.inclusions.ind_explanation import IndExplanation
+    from holdfast.inclusions.ind_reading import IndReader
     from holdfast.inclusions.links.scored import Link, Linkage
     from holdfast.kind import Explained, Explanation
     from holdfast.lakes.answers import (
@@ -214,7 +215,8 @@ _MODULES = {
     "functional.key_reading": ("KeyExplanation", "KeyReader"),
     "functional.normal_forms.proposal": ("Decomposition",),
     "functional.repairs": ("Repairs",),
-    "inclusions.ind_reading": ("IndExplanation", "IndReader"),
+    "inclusions.ind_explanation": ("IndExplanation",),
+    "inclusions.ind_reading": ("IndReader",),
     "inclusions.links.scored": ("Link", "Linkage"),
     "kind": ("Explained", "Explanation"),
     "lakes.answers": (

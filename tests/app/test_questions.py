@@ -100,6 +100,13 @@ def test_several_columns_of_another_table(shop: Shell) -> None:
     ):
         muted = shop("mute", "orders", "net,gross", *named, "--json").json()
         assert muted["dependency"]["referenced"] == {"table": "orders", "columns": ["net", "gross"]}
+        itself = shop("explain", "orders", "net,gross", *named)
+        assert "orders[net, gross] is always included in itself" in itself.err
+    explained = shop("explain", "orders", "net,gross", "--in", "orders.gross,net")
+    assert explained.out.startswith("orders[net, gross] in orders[gross, net] does not hold (version 2)")
+    assert "missing: (1.0, 2.5), (2.0, 3.5), (3.0, 4.5), (4.0, 5.5) and 96 more" in explained.out
+    fewer = shop("explain", "orders", "net,gross", "--in", "orders.net")
+    assert (fewer.code, "have different numbers of columns" in fewer.err) == (2, True)
     twice = shop("explain", "orders", "net,gross", "--in", "orders.net", "--in", "orders.gross")
     assert (twice.code, twice.out) == (2, "")
     assert "--in is given 2 times; give it once: several columns of one table have commas" in twice.err

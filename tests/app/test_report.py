@@ -25,7 +25,7 @@ from holdfast.app.report.rows import print_rows
 from holdfast.core.engine.kernels import activity, compiling
 from holdfast.core.words.change import Change, DependencyChange, Pair, WitnessRow
 from holdfast.core.words.dependency import Ind, Side, Ucc
-from holdfast.inclusions.ind_reading import IndExplanation
+from holdfast.inclusions.ind_explanation import IndExplanation
 from holdfast.inclusions.links.scored import Link, Linkage, Reason
 
 EVIL = ["[red]x[/red]", "\x1b]0;owned\x07", "a\nb", "\u202egnp.exe", "\x9b31m", "\ud800", ":smile:"]

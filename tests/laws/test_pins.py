@@ -247,6 +247,11 @@ def test_an_inclusion_of_several_columns_has_no_tolerance(tmp_path: Path) -> Non
             ws.pin_all([wanted])
 
 
+def covers(row: Sequence[int | None], asked: Sequence[int | None]) -> bool:
+    """Whether a row has what of another one is not NULL."""
+    return all(b is None or a == b for a, b in zip(row, asked, strict=True))
+
+
 PAIR = st.tuples(st.none() | st.integers(0, 2), st.none() | st.integers(0, 2))
 
 
@@ -271,15 +276,30 @@ def test_a_reference_of_several_columns_with_a_tolerance(data: st.DataObject, ke
             rows[table] = dict(enumerate(drawn))
             ws.track(table, pairs_table(rows[table]), row_key=["no"], kinds=("ucc", "ind"))
 
+        to = Side("right", ("x", "y"))
+
         def judge(pins: Sequence[Pin]) -> None:
             [pin] = pins
-            there = set(rows["right"].values())
-            n = sum(None not in pair and pair not in there for pair in rows["left"].values())
+            there = rows["right"].values()
+            asked = [pair for pair in rows["left"].values() if pair != (None, None)]
+            missing = [pair for pair in asked if not any(covers(other, pair) for other in there)]
+            n = len(missing)
             assert pin.n_violations == n
             assert pin.holds == allowed(pin.terms.at_most, n, len(rows["left"]))
+            explained = ws.inds.explain(Side("left", ("x", "y")), to)
+            assert (explained.holds, explained.ind.missing_rows) == (not n, n)
+            assert explained.ind.missing_values == len(set(missing))
+            assert explained.ind.error == len(set(missing)) / max(1, len(set(asked)))
+            assert len(explained.missing) == min(4, len(set(missing)))
+            for value, row in explained.missing:
+                assert tuple(value) == (row.values["x"], row.values["y"]) in missing
+            assert ws.inds.violations(Side("left", ("x", "y")), to).n_violating == n
+            # If anything is known of how it is now, it is so.
+            life = ws.inds.life(Side("left", ("x", "y")), to)
+            assert life[-1].holds in (None, explained.holds)
+            assert explained.since == (None if life[-1].holds is None else life[-1].first)
 
         at_most = AT_MOST.filter(bool)
-        to = Side("right", ("x", "y"))
         judge([ws.pin("left", ["x", "y"], referenced=to, at_most=data.draw(at_most))])
         for step in range(1, data.draw(st.integers(2, 5))):
             table = data.draw(st.sampled_from(["left", "right"]))

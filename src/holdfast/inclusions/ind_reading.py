@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +16,14 @@ from holdfast.core.cover.history import Against, Life, Past
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
-from holdfast.core.store.ledger_rows import SHARED, CommitRow, turned_dict
-from holdfast.core.words.change import Pin, WitnessRow
+from holdfast.core.store.ledger_rows import SHARED, CommitRow
+from holdfast.core.words.change import Pin
 from holdfast.core.words.dependency import Ind, Side
-from holdfast.core.words.display import SelfExplaining
 from holdfast.core.words.options import check_share
 from holdfast.errors import UnknownColumnError, UsageError, listing
 from holdfast.inclusions.composite_state import Composites, read_composites, stopped_texts
 from holdfast.inclusions.generator import GeneratorState, ValueTable
+from holdfast.inclusions.ind_explanation import IndExplanation, Missing
 from holdfast.inclusions.pair_counts import PairCounts, pair_ids
 from holdfast.inclusions.several import node_of, single_columns
 
@@ -39,35 +39,6 @@ MAX_HELD = 10_000
 # than this share of them.
 ALMOST = 0.05
 ORPHAN = 1 / 3
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class IndExplanation(SelfExplaining):
-    """All about one inclusion: whether it holds now, since when, and what is missing."""
-
-    dependent: Side
-    referenced: Side
-    version: int
-    ind: Ind  # with its error now
-    holds: bool
-    since: int | None  # the first version of the current spell
-    missing: tuple[tuple[Any, WitnessRow], ...]  # missing values, each with a row that carries it
-    turned: CommitRow | None  # the commit that made it so, if it was otherwise before
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "dependent": self.dependent.to_dict(),
-            "referenced": self.referenced.to_dict(),
-            "version": self.version,
-            "holds": self.holds,
-            "error": self.ind.error,
-            "missing_values": self.ind.missing_values,
-            "missing_rows": self.ind.missing_rows,
-            "coverage": self.ind.coverage,
-            "since": self.since,
-            "missing": [{"value": value, **row.to_dict()} for value, row in self.missing],
-            "turned": turned_dict(self.turned),
-        }
 
 
 class IndReader:
@@ -289,25 +260,46 @@ class IndReader:
         return longest_values(self._tables.rows(self._tables.current(table, at)[1]))
 
     def explain(self, dependent: Side, referenced: Side) -> IndExplanation:
-        """Whether one column is included in another now, since when, and which values are missing."""
+        """Whether columns are included in others now, since when, and which values are missing.
+
+        Of several columns by a look at the rows (two jobs); since when is known as far as `life` knows it.
+        """
         from holdfast.inclusions.ind_list import inds_of
         from holdfast.inclusions.missing import missing_now
+        from holdfast.inclusions.tuple_reading import first_missing
 
-        at = self._tables.newest()
+        at, missing = self._tables.newest(), Missing()
         generator = self.generator(at) or GeneratorState()
-        left, right = self._column_ids(dependent, referenced, at)
-        pair = pair_ids(np.array([left]), np.array([right]))
-        [ind] = inds_of(generator, self._pair_counts(generator), pair)
-        missing: tuple[tuple[Any, WitnessRow], ...] = ()
-        if ind.missing_values:
-            table = generator.table(dependent.table)
-            assert table is not None
-            relation = self._tables.rows(self._tables.current(dependent.table, at)[1])
-            missing = missing_now(generator, relation, table, dependent.columns[0], right, VALUES_SHOWN)
-        since, turned = self.spell(ind)
-        return IndExplanation(
-            dependent, referenced, at or 0, ind, ind.missing_values == 0, since, missing, turned
-        )
+        if len(dependent.columns) > 1 or len(referenced.columns) > 1:
+            self._check_columns(dependent, referenced)
+            _check_sides(dependent, referenced)
+            rows = partial(self._rows, at=at)
+            ind, missing = first_missing(generator, dependent, referenced, rows, VALUES_SHOWN)
+            since, turned = self._lasting(dependent, referenced, holds=not ind.missing_values)
+        else:
+            left, right = self._column_ids(dependent, referenced, at)
+            pair = pair_ids(np.array([left]), np.array([right]))
+            [ind] = inds_of(generator, self._pair_counts(generator), pair)
+            if ind.missing_values:
+                table = generator.table(dependent.table)
+                assert table is not None
+                relation, column = self._rows(dependent.table, at), dependent.columns[0]
+                missing = missing_now(generator, relation, table, column, right, VALUES_SHOWN)
+            since, turned = self.spell(ind)
+        holds = ind.missing_values == 0
+        return IndExplanation(dependent, referenced, at or 0, ind, holds, since, missing, turned)
+
+    def _lasting(
+        self, dependent: Side, referenced: Side, *, holds: bool
+    ) -> tuple[int | None, CommitRow | None]:
+        """(since, turned) as the life of an inclusion says; None where it does not know how it is now."""
+        life = self.life(dependent, referenced)
+        if not life or life[-1].holds is not holds:
+            return None, None
+        if len(life) == 1 or life[-2].holds is None:
+            return life[-1].first, None
+        commits = self._tables.ledger.commits()
+        return life[-1].first, next(c for c in commits if c.version == life[-1].first and c.table != SHARED)
 
     def life(self, dependent: Side, referenced: Side) -> Life:
         """When an inclusion held and when not, since both tables were tracked; of several columns as far as
@@ -417,8 +409,7 @@ class IndReader:
 
     def _column_ids(self, dependent: Side, referenced: Side, at: int | None) -> tuple[int, int]:
         left, right = (self.column_id(side, at) for side in (dependent, referenced))
-        if left == right:
-            raise UsageError(f"{dependent} is always included in itself.")
+        _check_sides(dependent, referenced)
         return left, right
 
     def _composites(self, state: GeneratorState) -> Composites:
@@ -488,6 +479,12 @@ class IndReader:
         return changed[-1], next(
             c for c in self._tables.ledger.commits() if c.version == changed[-1] and c.table != SHARED
         )
+
+
+def _check_sides(dependent: Side, referenced: Side) -> None:
+    """An error if nothing is asked."""
+    if dependent == referenced:
+        raise UsageError(f"{dependent} is always included in itself.")
 
 
 def _cover_of(fields: Mapping[str, Any]) -> tuple[FileRef, Mapping[str, Any]]:

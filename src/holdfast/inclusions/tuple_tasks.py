@@ -30,7 +30,7 @@ from holdfast.core.store.root import Root, root_of
 from holdfast.core.words.schema import Schema
 from holdfast.inclusions.identity import codes_of, identities
 from holdfast.inclusions.kernels import tuple_lookup
-from holdfast.inclusions.kernels.tuple_lookup import HAS_NULL, OPEN
+from holdfast.inclusions.kernels.tuple_lookup import OPEN
 
 U64 = NDArray[np.uint64]
 U32 = NDArray[np.uint32]
@@ -287,20 +287,31 @@ def missing(rows: Rows, columns: Columns, there: Sequence[Opened], partners: Col
 def all_missing(rows: Rows, columns: Columns, there: Sequence[Opened], partners: Columns) -> I64:
     """Which of the rows have a tuple that no live row of the other segments has: all positions, in order.
 
-    A row with a NULL misses nothing. Cost: a lookup of each tuple of a chunk of rows.
+    Of a tuple with NULLs what is not NULL is looked for. Cost: a lookup of each tuple of a chunk of rows.
     """
-    finders = [Finder(o, partners, len(rows), rows_wanted=False) for o in there]
+    finders: dict[tuple[int, ...], list[Finder]] = {}  # by which columns are not NULL
     gone = [np.empty(0, np.int64)]
     for start in range(0, len(rows), CHUNK_ROWS):
         part = slice(start, min(len(rows), start + CHUNK_ROWS))
         codes = rows.codes(columns, part)
         first, numbers = tuple_lookup.numbered_tuples(codes)
-        row_of = np.where((codes[:, first] == 0).any(axis=0), HAS_NULL, OPEN).astype(np.int64)
-        for finder in finders:
-            if not (row_of == OPEN).any():
-                break
-            finder.find(rows, columns, start + first, row_of, 0)
-        gone.append(start + np.flatnonzero((row_of == OPEN)[numbers]))
+        filled, which = np.unique(codes[:, first] > 0, axis=1, return_inverse=True)
+        is_missing = np.zeros(len(first), dtype=np.bool_)
+        for n, pattern in enumerate(filled.T):
+            there_too = tuple(np.flatnonzero(pattern).tolist())
+            if not there_too:
+                continue
+            asked, of = ([side[i] for i in there_too] for side in (columns, partners))
+            if there_too not in finders:
+                finders[there_too] = [Finder(o, of, len(rows), rows_wanted=False) for o in there]
+            at = np.flatnonzero(which.reshape(-1) == n)
+            row_of = np.full(len(at), OPEN, dtype=np.int64)
+            for finder in finders[there_too]:
+                if not (row_of == OPEN).any():
+                    break
+                finder.find(rows, asked, start + first[at], row_of, 0)
+            is_missing[at] = row_of == OPEN
+        gone.append(start + np.flatnonzero(is_missing[numbers]))
     return np.concatenate(gone)
 
 
@@ -406,13 +417,15 @@ def orphan_tuples(payload: Payload) -> bytes:
     checks = np.empty((len(columns), len(first)), np.uint32)
     for i, c in enumerate(columns):
         used, which = np.unique(codes[i, first], return_inverse=True)
+        values = used[used > 0] - 1
         texts = segment.texts(c)
-        texts = None if texts is None else texts.take(pa.array(used - 1))
-        of_used = identities(
-            segment.dictionary(c)[used - 1], texts, segment.schema.types[c], here.as_text, segment.key
+        texts = None if texts is None else texts.take(pa.array(values))
+        of_values = identities(
+            segment.dictionary(c)[values], texts, segment.schema.types[c], here.as_text, segment.key
         )
-        keys[i], checks[i] = (part[which] for part in of_used)
+        n_nulls = len(used) - len(values)  # NULL is 0
+        keys[i], checks[i] = (np.pad(identity, (n_nulls, 0))[which] for identity in of_values)
     listed = slice(0, payload["limit"])  # positions ascend as ids do
     row_ids = segment.row_ids(rows.at(at[listed]))
-    values = {"keys": keys.reshape(-1), "checks": checks.reshape(-1)}
-    return pack({"row_ids": row_ids, "tuple": numbers[listed], **values, "n_rows": np.array([len(at)])}, {})
+    tuples = {"keys": keys.reshape(-1), "checks": checks.reshape(-1)}
+    return pack({"row_ids": row_ids, "tuple": numbers[listed], **tuples, "n_rows": np.array([len(at)])}, {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.app.report.changes import print_dependencies
 from holdfast.app.report.covers import measures
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
     from holdfast.functional.fd_explanation import FdExplanation
     from holdfast.functional.key_reading import KeyExplanation
-    from holdfast.inclusions.ind_reading import IndExplanation
+    from holdfast.inclusions.ind_explanation import IndExplanation
 
 TURNS_SHOWN = 5
 VALUES_OF_A_GROUP = 4
@@ -84,11 +84,16 @@ def print_ind_explanation(paper: Paper, answer: IndExplanation) -> None:
         return
     n_more = answer.ind.missing_values - len(answer.missing)
     more = f" and {n_more:,} more" if n_more > 0 else ""
-    values = ", ".join(cell(value) for value, _ in answer.missing)
+    values = ", ".join(_value(value) for value, _ in answer.missing)
     rows = list({row.row_id: row for _, row in answer.missing}.values())
     paper.line(f"missing: {values}{more}; a row with {'each' if len(rows) > 1 else 'it'}:", indent=2)
     print_rows(paper, rows[:ROWS_IN_A_REPORT], set(answer.dependent.columns), "red", indent=4)
     paper.more(len(rows) - ROWS_IN_A_REPORT, "; all with --json", indent=4, style="dim")
+
+
+def _value(value: Any) -> str:
+    """A value, or the combination of several columns."""
+    return f"({', '.join(map(cell, value))})" if isinstance(value, list) else cell(value)
 
 
 def print_fd_explanation(paper: Paper, answer: FdExplanation) -> None:

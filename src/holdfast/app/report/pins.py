@@ -79,7 +79,12 @@ def _few(change: PinChange) -> list[tuple[Sequence[Pin], str]]:
 def print_all_pins(paper: Paper, pins: Sequence[Pin], *, version: int, everything: bool = False) -> None:
     """What is pinned in a workspace."""
     broken = sum(not pin.holds for pin in pins)
-    state = f"{broken:,} of them do{'es' if broken == 1 else ''} not hold" if broken else "all of them hold"
+    if len(pins) == 1:
+        state = "it does not hold" if broken else "it holds"
+    else:
+        state = (
+            f"{broken:,} of them do{'es' if broken == 1 else ''} not hold" if broken else "all of them hold"
+        )
     head = f"{plural(len(pins), 'pin')}: {state}" if pins else "nothing is pinned"
     paper.line(f"{head} (version {version})")
     print_pins(paper, pins, everything=everything, with_table=True)

@@ -90,7 +90,7 @@ def print_explained(
     from holdfast.denial.dc_explanation import DcExplanation, RowExplanation
     from holdfast.functional.fd_explanation import FdExplanation
     from holdfast.functional.key_reading import KeyExplanation
-    from holdfast.inclusions.ind_reading import IndExplanation
+    from holdfast.inclusions.ind_explanation import IndExplanation
 
     match answer:
         case FdExplanation():

@@ -207,15 +207,26 @@ def with_coverage(
 
 
 def counted_sides(
-    sides: Iterable[Side], relations: Mapping[str, Relation], as_text: Mapping[str, bool]
+    sides: Iterable[Side],
+    relations: Mapping[str, Relation],
+    as_text: Mapping[str, bool],
+    *,
+    with_nulls: bool = False,
 ) -> dict[Side, int]:
-    """How many different combinations without NULL the rows have in some columns. One job over the rows."""
+    """How many different combinations the rows have in some columns: without NULL, or with any value at all.
+
+    One job over the rows.
+    """
     sides = list(sides)
     if not sides:
         return {}
     payloads = [
         relations[side.table].payload(
-            segment=segment, columns=list(side.columns), as_text=as_text[side.table], side=i
+            segment=segment,
+            columns=list(side.columns),
+            as_text=as_text[side.table],
+            side=i,
+            with_nulls=with_nulls,
         )
         for i, side in enumerate(sides)
         for segment in relations[side.table].live
@@ -244,8 +255,8 @@ def _counted(
 
 
 def send_tuples(payload: Payload) -> Iterator[tuple[int, bytes]]:
-    """The different combinations without NULL that live rows have in some columns, by hashes of their values;
-    each to its part of those of the side."""
+    """The different combinations that live rows have in some columns, by hashes of their values; each to its
+    part of those of the side."""
     schema = parsed_schema(payload["schema"])
     segment = opened(payload, "segment", schema)
     positions = [schema.names.index(name) for name in payload["columns"]]
@@ -255,8 +266,9 @@ def send_tuples(payload: Payload) -> Iterator[tuple[int, bytes]]:
             segment.dictionary(c), segment.texts(c), schema.types[c], payload["as_text"], segment.key
         )
         values.append((keys, segment.codes[c]))
-    whole = segment.live & (segment.codes[positions] > 0).all(axis=0)
-    hashes = np.unique(row_hashes(values, segment.ref.n_rows, segment.key)[whole])
+    filled = segment.codes[positions] > 0
+    chosen = segment.live & (filled.any(axis=0) if payload["with_nulls"] else filled.all(axis=0))
+    hashes = np.unique(row_hashes(values, segment.ref.n_rows, segment.key)[chosen])
     n_parts = payload["n_parts"]
     # Hashes are sorted, so the parts are ranges of them.
     bounds = np.searchsorted(hashes, np.array([(i << 64) // n_parts for i in range(1, n_parts)], np.uint64))
