@@ -522,6 +522,12 @@ def test_one_column_stays_one_column(tmp_path: Path, ws: holdfast.Workspace) -> 
     (tmp_path / "b.csv").write_text("a;b\n3;4\n")
     ws.track("t", pa.table({"a": [1], "b": [2]}))
     assert ws.apply("t", inserts=tmp_path / "b.csv").notes == ("t: ; is the delimiter (--delimiter)",)
+    # A table that is fed from such files takes others only if it is told.
+    ws.track("u", tmp_path / "b.csv")
+    (tmp_path / "c.csv").write_text("a,b\n5,6\n")
+    with pytest.raises(UnknownColumnError, match=r"no column 'a,b'.*: give --delimiter ','\.$"):
+        ws.apply("u", inserts=tmp_path / "c.csv")
+    assert ws.apply("u", inserts=tmp_path / "c.csv", options={"delimiter": ","}).n_inserted == 1
 
 
 # -- comments ------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ from holdfast.core.sources import (
 )
 from holdfast.core.sources.column_names import check_names
 from holdfast.core.sources.columnar import column_names, flat_types, nested_note
+from holdfast.core.sources.csv_delimiter import other_cut
 from holdfast.core.sources.csv_walk import Region, walk_task
 from holdfast.core.sources.databases import queried
 from holdfast.core.sources.respelling import unlike_notes
@@ -408,7 +409,8 @@ def check_columns(source: Source, schema: Schema, target: Target, required: list
     for name in source.names:
         if schema.position(name) is None:
             unknown = UnknownColumnError.from_missing(target.table, target.version, name, schema.names)
-            raise UnknownColumnError(f"{what} ({source.description}): {unknown} {NOTHING_APPLIED}")
+            hint = other_cut(source.names, schema.names)
+            raise UnknownColumnError(f"{what} ({source.description}): {unknown} {NOTHING_APPLIED}{hint}")
     there = set(source.names)
     missing = [c for c in required if c not in there]
     if missing:

@@ -52,5 +52,18 @@ def delimiter_note(delimiter: str) -> str:
     return f"{_NAMES.get(delimiter, delimiter)} is the delimiter (--delimiter)"
 
 
+def other_cut(names: Sequence[str], columns: Sequence[str]) -> str:
+    """What to do about a header that another delimiter would cut into columns of the table; "": nothing.
+
+    >>> other_cut(["id,v"], ["id", "v", "b"]), other_cut(["id"], ["v"]), other_cut(["a", "b"], ["a"])
+    (" Its fields seem to be between other delimiters: give --delimiter ','.", '', '')
+    """
+    [field] = names if len(names) == 1 else [""]
+    for delimiter in others_in(field, ""):
+        if {name.strip() for name in field.split(delimiter)} <= {*columns}:
+            return f" Its fields seem to be between other delimiters: give --delimiter {_option(delimiter)}."
+    return ""
+
+
 def _option(delimiter: str) -> str:
     return "tab" if delimiter == "\t" else f"'{delimiter}'"
