@@ -65,12 +65,12 @@ class ErrorSeries:
         """
         slot = SHARED if isinstance(dependency, Ind) else dependency.table
 
-        def pinned(commit: CommitRow) -> Count:
+        def of_pins(commit: CommitRow) -> Count:
             assert pin is not None
             there = (p for p in pins_in(ws, slot, commit.state) if name_of(p) == name_of(pin))
             return next(((p.n_violations, p.error) for p in there), NOT_COUNTED)
 
-        def kept(commit: CommitRow) -> Count:
+        def of_covers(commit: CommitRow) -> Count:
             if commit.state is None:  # dropped
                 return NOT_COUNTED
             state = (GeneratorState if slot == SHARED else TableState).from_dict(commit.state)
@@ -79,11 +79,11 @@ class ErrorSeries:
 
         name = dependency.table, ask_of(dependency)
         if pin is not None:
-            points = self._points(ws, ("pin", *name), slot, until, pinned)
+            points = self._points(ws, ("pin", *name), slot, until, of_pins)
             if any(n is not None for _, n, _ in points):
                 return _fields(points, ORDERED_PAIRS if pin.kind == "dc" else ROWS)
         if hasattr(reader, "against"):
-            points = self._points(ws, ("cover", *name), slot, until, kept)
+            points = self._points(ws, ("cover", *name), slot, until, of_covers)
             if any(n for _, n, _ in points):
                 return _fields(points, NOUNS[dependency.kind])
         if pin is None:
