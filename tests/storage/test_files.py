@@ -262,6 +262,18 @@ def test_what_was_hashed_is_compared_with_every_reference(tmp_path: Path) -> Non
         check_file(tmp_path, FileRef("a", 7, "0" * 16), deep=True)
 
 
+def test_what_a_process_has_hashed_may_be_altered_since(tmp_path: Path) -> None:
+    """By a program that puts the time of modification back."""
+    ref = write_file(tmp_path, "a", [b"content"])
+    check_file(tmp_path, ref, deep=True)
+    status = (tmp_path / "a").stat()
+    while (tmp_path / "a").stat().st_ctime_ns == status.st_ctime_ns:  # it ticks in steps of milliseconds
+        (tmp_path / "a").write_bytes(b"CONTENT")
+        os.utime(tmp_path / "a", ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(DamagedFileError, match="has been altered"):
+        check_file(tmp_path, ref, deep=True)
+
+
 def test_what_is_remembered_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_MAX_REMEMBERED", 2)
     monkeypatch.setattr(files, "_hashed", {})

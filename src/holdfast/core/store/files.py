@@ -57,7 +57,7 @@ _PIECE = 1 << 20
 # A stream that merges segments for months must not keep every file it ever saw.
 _MAX_REMEMBERED = 100_000
 
-# (path, inode, length, mtime in ns) -> checksum of files hashed by this process.
+# (path, inode, mtime in ns, ctime in ns) -> checksum of files hashed by this process.
 _hashed: dict[tuple[str, int, int, int], str] = {}
 
 SHARED_STORAGE = (
@@ -210,7 +210,7 @@ def check_file(root: Root, ref: FileRef, *, deep: bool, fresh: bool = False, by_
     """The path of a file that is what its reference says, or DamagedFileError.
 
     A shallow check costs one `stat`: the file exists and has its length. A deep one compares the
-    checksum too, at most once per process unless `fresh` (bit rot changes no modification time,
+    checksum too, at most once per process unless `fresh` (bit rot changes no time of a file,
     so an audit must read again). With `by_stamp` the stamp of a large file will do, if it has one.
     """
     if isinstance(root, Bucket):
@@ -444,7 +444,8 @@ def _hash(descriptor: int, length: int) -> str:
 
 
 def _key(path: Path, status: os.stat_result) -> tuple[str, int, int, int]:
-    return (os.path.abspath(path), status.st_ino, status.st_size, status.st_mtime_ns)
+    """A file as it is: whoever changes it can set its modification time, but not that of its status."""
+    return (os.path.abspath(path), status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def _remember(path: Path, status: os.stat_result, checksum: str) -> None:
