@@ -119,6 +119,21 @@ def test_a_flaky_store_changes_nothing(
         assert story.tell(f"{url}/ws", f"{url}/sources", **how) == told
 
 
+@every_store
+@pytest.mark.parametrize("kind", ["busy", "cut", "lost"])
+def test_a_removal_of_many_is_asked_for_again(url: str, store: Store, kind: str) -> None:
+    """It is a POST on some stores, which clients ask once."""
+    names = [f"some/{i}" for i in range(5)]
+    with through(store, faults := Faults()) as address:
+        bucket = Bucket(url, store.options_at(address))
+        for name in (*names, "some/other"):
+            bucket.put(name, b"x")
+        before = len(faults.seen)
+        faults.choose = lambda request: kind if request.number < before + 2 else None
+        bucket.remove(names)
+        assert [entry.name for entry in bucket.entries("some")] == ["some/other"]
+
+
 def written(folder: Path, name: str) -> list[Path]:
     """The files of a source that has this name or pattern."""
     table = story.orders(90, 1)

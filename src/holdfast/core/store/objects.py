@@ -10,10 +10,11 @@ import contextlib
 import io
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.errors import NOTHING_APPLIED, StoreError, WorkspaceError, shorten
 
@@ -23,6 +24,7 @@ _RETRIES = {
     "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=4), "base": 2},
     "retry_timeout": timedelta(seconds=60),
 }
+_WAITS_S = (0.1, 0.4, 1.6)
 # What belongs to the HTTP client; all other options belong to the store.
 _CLIENT = (
     "allow_http",
@@ -41,6 +43,9 @@ _ANSWER = re.compile(r"<Code>(\w+)</Code>\s*(?:<Message>([^<\n]*))?")
 _PREFIX = re.compile(r"^(aws|azure_storage|azure|google)_")
 # Where machines of a cloud ask for the credentials of their role.
 _METADATA = "169.254.169.254"
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,19 +133,18 @@ class Objects:
                 for one in some
             ]
 
-        for _ in range(3):  # an answer that is cut is not asked for again by the client
-            with contextlib.suppress(StoreError), self._reading(folder):
-                return listed()
-        with self._reading(folder):
-            return listed()
+        return _again(self._reading, folder, listed)
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove objects; those that are gone already do not matter."""
         import obstore
 
-        if names:
-            with self._writing(names[0]), contextlib.suppress(FileNotFoundError):
+        def removed() -> None:
+            with contextlib.suppress(FileNotFoundError):
                 obstore.delete(self._store, list(names))
+
+        if names:
+            _again(self._writing, names[0], removed)
 
     def range(self, name: str, start: int, end: int) -> Any:
         """Some bytes of an object; FileNotFoundError if there is none."""
@@ -208,6 +212,22 @@ class Objects:
                 f"cannot {doing} {self.url!r}: {_reason(error)}. {NOTHING_APPLIED} Check the address and the "
                 "network, then run it again."
             ) from None
+
+
+def _again(
+    reaching: Callable[[str], contextlib.AbstractContextManager[None]], name: str, request: Callable[[], T]
+) -> T:
+    """The answer to what the client asks once only: a listing that is cut, the removal of many objects."""
+    for wait_s in _WAITS_S:
+        try:
+            with reaching(name):
+                return request()
+        except StoreError as error:
+            if error.denied:
+                raise
+            time.sleep(wait_s)
+    with reaching(name):
+        return request()
 
 
 class ObjectFile(io.RawIOBase):
