@@ -401,13 +401,13 @@ def test_killed_at_every_request(
     monkeypatch: pytest.MonkeyPatch,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """Of a batch; of what else there is at every third one, and behind those that follow them."""
+    """Of a batch; of what else there is at every fifth one, and behind those that follow them."""
     # This process keeps the ledger short: else opening it took more requests with every version, and the
     # next request of the operation would never come.
     monkeypatch.setattr(compaction, "COMPACT_EVERY", 2)
     monkeypatch.setattr(compaction, "CHECKPOINT_EVERY", 1)
     killing, left = Killing(operation, after, built, store, lake), Counter[str]()
-    for n in range(3 + after, 1000, 1 if operation == "apply" else 3):
+    for n in range(3 + after, 1000, 1 if operation == "apply" else 5):
 
         def due(request: Request, n: int = n) -> bool:
             return request.number == n
