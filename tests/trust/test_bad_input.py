@@ -1256,7 +1256,7 @@ TOO_LONG = [
     Case(
         "huge inclusion of many columns",
         UsageError,
-        ("columns",),
+        ("takes no part in inclusions",),
         lambda ws, folder: ws.inds.explain(
             Side("wide", ws.schema("wide").names), Side("wide", ws.schema("wide").names)
         ),

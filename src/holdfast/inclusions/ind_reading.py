@@ -20,7 +20,7 @@ from holdfast.core.store.ledger_rows import SHARED, CommitRow
 from holdfast.core.words.change import Pin
 from holdfast.core.words.dependency import Ind, Side
 from holdfast.core.words.options import check_share
-from holdfast.errors import UnknownColumnError, UsageError, listing
+from holdfast.errors import UnknownColumnError, UsageError, listing, shorten
 from holdfast.inclusions.composite_state import Composites, read_composites, stopped_texts
 from holdfast.inclusions.generator import GeneratorState, ValueTable
 from holdfast.inclusions.ind_explanation import IndExplanation, Missing
@@ -451,7 +451,7 @@ class IndReader:
         table: ValueTable | None = generator.table(side.table)
         if table is None or column not in table.columns:
             raise UsageError(
-                f"column {column!r} of table {side.table!r} takes no part in inclusions. "
+                f"column {shorten(column)} of table {side.table!r} takes no part in inclusions. "
                 "Track the table with --kinds ind, and with patterns that do not leave the column out."
             )
         return table.first + table.columns.index(column)
