@@ -236,6 +236,77 @@ def test_a_version_that_comes_while_the_view_is_on_its_way(browse: Browse, tmp_p
             page.unroute(log)
 
 
+DEPENDENCIES = "**/api/workspace/dependencies?*"
+
+
+def wide(n: int) -> pa.Table:
+    """Many dependencies: columns that go round at their own pace."""
+    return pa.table({"id": list(range(n)), **{f"c{k}": [i % k for i in range(n)] for k in range(2, 12)}})
+
+
+def open_wide(browse: Browse, server: Any) -> Page:
+    page = browse(server, "#tab=table&name=wide")
+    expect(page.locator(".dependency")).to_have_count(50)
+    expect(page.locator("#tracked-table .loading")).to_have_count(0)
+    return page
+
+
+def all_name(page: Page, text: str) -> None:
+    """Waits for a list of nothing else."""
+    rows = "[...document.querySelectorAll('.dependency .what')]"
+    until(page, f"{rows}.length > 0 && {rows}.every(e => e.textContent.includes('{text}'))")
+
+
+def test_a_version_that_comes_while_a_page_is_on_its_way(browse: Browse, tmp_path: Path) -> None:
+    """The page that somebody asked for is shown, wherever the pointer is; then the version is."""
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("wide", wide(60), kinds=("ucc", "fd"))
+        with explored(ws) as server:
+            page = open_wide(browse, server)
+            rows, more = page.locator(".dependency"), page.locator(".further button")
+            held: list[Any] = []
+            page.route(DEPENDENCIES, lambda route: route.continue_() if held else held.append(route))
+            with page.expect_request(DEPENDENCIES):
+                more.focus()
+                more.press("Enter")
+            rows.first.hover()
+            ws.apply("wide", inserts=wide(61).slice(60))
+            expect(page.locator("#tracked-table .facts").first).to_contain_text("61 rows")
+            held[0].continue_()
+            expect(rows).to_have_count(100)
+            expect(of(page, "history").locator(".history > li")).to_have_count(2)
+            page.unroute(DEPENDENCIES)
+
+
+def test_a_filter_ends_what_is_on_its_way(browse: Browse, tmp_path: Path) -> None:
+    """Neither a page of the list that was there nor a version takes the place of what is asked for."""
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("wide", wide(60), kinds=("ucc", "fd"))
+        with explored(ws) as server:
+            page = open_wide(browse, server)
+            rows = page.locator(".dependency")
+            held: list[Any] = []
+            page.route(DEPENDENCIES, lambda route: held.append(route) if len(held) < 2 else route.continue_())
+            with page.expect_request(DEPENDENCIES):
+                page.locator(".further button").click()
+            rows.first.hover()
+            page.locator(".narrowing input[type=search]").focus()
+            with page.expect_request(DEPENDENCIES):
+                page.keyboard.type("id")
+            ws.apply("wide", inserts=wide(61).slice(60))
+            expect(page.locator("#tracked-table .facts").first).to_contain_text("61 rows")
+            held[1].continue_()
+            all_name(page, "id")
+            # Who leaves before the answer is there finds what was asked for.
+            held.clear()
+            with page.expect_request(DEPENDENCIES):
+                page.locator(".narrowing input[type=search]").fill("c3")
+            page.locator("#tab-overview").click()
+            page.unroute(DEPENDENCIES)
+            page.locator("#tab-table").click()
+            all_name(page, "c3")
+
+
 def test_errors_and_empty_states(browse: Browse, tmp_path: Path) -> None:
     with holdfast.open(tmp_path / "w", engine="inline") as ws:
         with explored(ws) as server:

@@ -28,6 +28,8 @@ export function since({ since: moment }) {
 export class Dependencies {
   #latest = new Latest();
   #typing = null;
+  #turn = Promise.resolve(); // the end of what goes on in the list
+  #list = 0; // how many lists there were: each has another filter
 
   /** `wrote` is told of what is wanted when that changes here, `chose` of the column. */
   constructor(page, table, nouns, { wrote, chose }) {
@@ -37,6 +39,7 @@ export class Dependencies {
     this.wrote = wrote;
     this.chose = chose;
     this.wanted = {};
+    this.answered = null; // what was wanted of the list that is there
     this.loaded = []; // the pages so far, in one
     this.withChance = false;
     this.painted = false;
@@ -71,8 +74,10 @@ export class Dependencies {
     fill(this.list, el("li", { class: "waiting" }, loading("What holds")));
   }
 
+  /** Whatever goes on in the list ends. */
   stop() {
     clearTimeout(this.#typing);
+    this.#list += 1;
     this.#latest.stop();
   }
 
@@ -80,10 +85,9 @@ export class Dependencies {
   async follow({ column, kind, q, score: least }) {
     const wanted = { column, kind, q, score: least };
     const isFirst = !this.painted;
-    const same = this.painted && JSON.stringify(wanted) === JSON.stringify(this.wanted);
-    this.wanted = wanted;
-    this.#reflect();
-    if (!same) await this.#ask();
+    const isThere = this.answered === this.wanted && JSON.stringify(wanted) === JSON.stringify(this.wanted);
+    if (isThere) this.#reflect();
+    else await this.#turnTo(wanted);
     // Whoever comes for some of the list is led to it, once all above it is there.
     if (isFirst && Object.values(wanted).some((value) => value !== undefined)) {
       await this.above;
@@ -110,17 +114,33 @@ export class Dependencies {
   }
 
   /** The same of a new version, in place: as many as there are. */
-  async refresh() {
-    if (this.painted) await this.#ask(Math.max(PAGE, this.loaded.length), this.withChance, true);
+  refresh() {
+    return this.#inTurn(() => this.#ask(Math.max(PAGE, this.loaded.length), this.withChance, true));
   }
 
   #want(change) {
-    this.wanted = { ...this.wanted, ...change };
-    const route = { tab: "table", name: this.table, ...this.wanted };
-    this.page.write(route);
-    this.wrote(this.wanted);
+    const wanted = { ...this.wanted, ...change };
+    this.page.write({ tab: "table", name: this.table, ...wanted });
+    this.wrote(wanted);
+    this.#turnTo(wanted);
+  }
+
+  /** Another list. */
+  #turnTo(wanted) {
+    this.stop();
+    this.wanted = wanted;
+    this.answered = null;
     this.#reflect();
-    this.#ask();
+    return this.#inTurn(() => this.#ask());
+  }
+
+  /** One thing after the other, as long as it is the same list: a new version does not push aside the page that
+  somebody has just asked for, nor is it pushed aside. */
+  #inTurn(act) {
+    const list = this.#list;
+    const turn = this.#turn.then(() => (list === this.#list ? act() : undefined));
+    this.#turn = turn.catch(() => {}); // whoever began it hears of it
+    return turn;
   }
 
   #typed() {
@@ -151,14 +171,15 @@ export class Dependencies {
 
   /** `again`: the same as before, of a newer version; rows then wait for the pointer to leave. */
   async #ask(limit = PAGE, withChance = false, again = false) {
-    clearTimeout(this.#typing);
     this.still.drop();
+    const { wanted } = this;
     const signal = this.#latest.next();
     this.withChance = withChance;
     const parameters = this.#parameters({ limit: Math.min(1000, limit) });
     try {
       const answer = await get("workspace/dependencies", parameters, { signal });
       if (signal.aborted) return;
+      this.answered = wanted;
       const paint = () => {
         this.loaded = answer.dependencies;
         this.answer = answer;
@@ -213,13 +234,20 @@ export class Dependencies {
   #further(shown, nMeant, nMatching) {
     const until = this.withChance ? nMatching : nMeant;
     const rest = until - shown;
-    const button = (words, click) => el("button", { type: "button", class: "more", text: words, on: { click } });
+    const button = (words, act = () => {}) => {
+      const click = ({ currentTarget }) => {
+        if (currentTarget.ariaDisabled) return; // asked for already
+        currentTarget.ariaDisabled = "true";
+        act();
+        this.#inTurn(() => this.#next());
+      };
+      return el("button", { type: "button", class: "more", text: words, on: { click } });
+    };
     refill(
       this.more,
-      rest > 0 ? button(`Show ${number(Math.min(PAGE, rest))} more of ${number(rest)}`, () => this.#next()) : null,
+      rest > 0 ? button(`Show ${number(Math.min(PAGE, rest))} more of ${number(rest)}`) : null,
       rest <= 0 && nMatching > until ? button(`Show what ${this.#folded()} (${number(nMatching - until)})`, () => {
         this.withChance = true;
-        this.#next();
       }) : null,
     );
   }
