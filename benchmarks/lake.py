@@ -4,15 +4,17 @@ The corpora are those of `corpora.py`. Each part runs in a process of its own an
 started, kernels loaded, on a lake in another workspace):
 
 1. all: 2,000 tables without filters, by both proposers and both strategies of signatures;
-2. many: 10,000 tables without filters, some 90 million inclusions;
+2. many: 10,000 tables without filters, some 90 million inclusions, and questions about one table among them;
 3. filtered: 100,000 tables with all filters, from reading to the graph; then 100 tables are added, 100
    dropped and 100 replaced, several times;
 4. proposers: corpora of several sizes with all filters, by each proposer and strategy;
 5. blooms: 10,000 tables through signatures of several sizes (m, k, p);
-6. page: the explorer with 10,000 nodes in view, in headless Chromium.
+6. page: the explorer with 10,000 nodes in view, in headless Chromium;
+7. vast: 409,600 and 1,000,000 tables with all filters, from reading to the graph.
 
 The inclusions are compared, pair by pair, with those of an inverted index in plain Python: after 1 and 2, and
-in 3 at the start and after all steps. A difference is an error: it heads the report and sets exit code 1.
+in 3 at the start and after all steps; in 7 those of some tables, either way, with a pass over all columns. A
+difference is an error: it heads the report and sets exit code 1.
 
     python -m benchmarks.lake [--modes all,many] [--quick] [--render]
 """
@@ -21,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import json
 import re
 import shlex
@@ -52,6 +55,9 @@ STEP = 100  # tables that are added, dropped or replaced at once
 STEPS = 3  # times each
 NODES = 10_000  # in view of the page
 VISITS = 5
+QUESTIONS = 25  # about tables from all over the lake
+SAMPLED = 100  # tables of a vast lake whose inclusions are checked
+WIDTH = 64  # more than a table of the corpora has columns
 TAU = 0.2
 NULL_LIKE = frozenset(corpora.NOTHING)
 INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
@@ -66,11 +72,12 @@ class Sizes:
     filtered: int = 100_000
     proposers: tuple[int, ...] = (2_500, 10_000, 50_000)
     blooms: int = 10_000
+    vast: tuple[int, ...] = (409_600, 1_000_000)
     warm_up: int = 10_000  # more bytes than the driver reads itself: the workers are warmed up too
 
 
 FULL = Sizes()
-QUICK = Sizes(200, 500, 1_000, (250, 500), 500, 200)
+QUICK = Sizes(200, 500, 1_000, (250, 500), 500, (2_000,), 200)
 
 
 # --- what holds, in plain Python ----------------------------------------------------------------
@@ -112,7 +119,54 @@ def is_meant(values: frozenset[str]) -> bool:
     return any(not INTEGER.fullmatch(value) for value in values - NULL_LIKE)
 
 
-def check(what: str, ws: Any, truth: Truth) -> Json:
+class SampledTruth:
+    """The inclusions of some tables of a corpus, with all filters and either way, by a pass over all columns.
+
+    Pairs are numbered as those of `Truth`, with `WIDTH` columns to a table.
+    """
+
+    def __init__(self, file: Path, n_tables: int) -> None:
+        self.n = n_tables * WIDTH
+        self.first = {f"{file.name}#{i + 1}": i * WIDTH for i in range(n_tables)}
+        step = max(1, n_tables // SAMPLED)
+        self.sample = [f"{file.name}#{i + 1}" for i in range(0, n_tables, step)]
+        # Of the sample: each column's values; whether it may be dependent, or referenced; and by value.
+        sample: dict[int, tuple[frozenset[str], bool, bool]] = {}
+        having: dict[str, list[int]] = {}
+        telling: dict[str, list[int]] = {}
+        for i in range(0, n_tables, step):
+            for number, column in _columns(i, next(corpora.corpus(1, i))):
+                sample[number] = column
+                for value in column[0]:
+                    having.setdefault(value, []).append(number)
+                if column[1]:
+                    telling.setdefault(max(column[0], key=lambda v: (len(v), v)), []).append(number)
+        pairs: set[int] = set()
+        for i, table in enumerate(corpora.corpus(n_tables)):
+            for number, (values, dependent, referenced) in _columns(i, table):
+                if referenced:
+                    for other in itertools.chain.from_iterable(telling.get(v, ()) for v in values):
+                        theirs = sample[other][0]
+                        if other != number and len(theirs) >= TAU * len(values) and theirs <= values:
+                            pairs.add(other * self.n + number)
+                if dependent:
+                    for other in having.get(next(iter(values)), ()):
+                        theirs, _, is_referenced = sample[other]
+                        if not is_referenced or other == number or len(values) < TAU * len(theirs):
+                            continue
+                        if values <= theirs:
+                            pairs.add(number * self.n + other)
+        self.pairs = np.array(sorted(pairs), dtype=np.int64)
+
+
+def _columns(i: int, table: WebTable) -> Iterable[tuple[int, tuple[frozenset[str], bool, bool]]]:
+    """The number of each column, its values, and whether it may be dependent, or referenced."""
+    for c, values in enumerate(corpora.value_sets([table])):
+        dependent = is_meant(values)
+        yield i * WIDTH + c, (values, dependent, dependent and len(values) == len(table.rows))
+
+
+def check(what: str, ws: Any, truth: Truth | SampledTruth) -> Json:
     """Compare the inclusions of a workspace with the true ones."""
     ours = found_pairs(ws, truth)
     equal = np.array_equal(ours, truth.pairs)
@@ -124,7 +178,7 @@ def check(what: str, ws: Any, truth: Truth) -> Json:
     return told
 
 
-def found_pairs(ws: Any, truth: Truth) -> Ints:
+def found_pairs(ws: Any, truth: Truth | SampledTruth) -> Ints:
     """The inclusions of a workspace, in the numbers of `truth`; -1 for a table that it does not know."""
     from holdfast.lakes.state import Part
 
@@ -140,12 +194,13 @@ def found_pairs(ws: Any, truth: Truth) -> Ints:
     number = first[table_of] + np.arange(len(table_of)) - begins[table_of]
     number[first[table_of] < 0] = -1
     found: list[Ints] = [np.empty(0, dtype=np.int64)]
-    for batch in lake.inds():
+    sample = truth.sample if isinstance(truth, SampledTruth) else (None,)
+    for batch in itertools.chain.from_iterable(map(lake.inds, sample)):
         dependent, referenced = (number[np.asarray(batch[name])] for name in ("dependent", "referenced"))
         pairs = dependent * truth.n + referenced
         pairs[(dependent < 0) | (referenced < 0)] = -1
         found.append(pairs)
-    return np.sort(np.concatenate(found))
+    return np.unique(np.concatenate(found))  # one between two sampled tables is told by both
 
 
 def named(file: Path, made: Iterable[WebTable]) -> Iterable[tuple[str, WebTable]]:
@@ -219,8 +274,38 @@ def measure_many(sizes: Sizes, scratch: Path, out: Json) -> None:
     with holdfast.open(str(scratch / "many.hold")) as ws:
         out.update(timed(lambda: ws.link(file, filters=()), memory=True))
         out["bytes"] = bytes_of(ws.root)
+        out["questions"] = questions(scratch / "many.hold", file, sizes.many)
         truth = Truth(named(file, corpora.corpus(sizes.many)), filters=False)
         out["agreement"] = [check(f"{sizes.many:,} tables, no filters", ws, truth)]
+
+
+def questions(workspace: Path, file: Path, n_tables: int) -> Json:
+    """Seconds of the best joins of one table: of the first question to an opened workspace, and of others."""
+    import holdfast
+
+    seconds = []
+    with holdfast.open(str(workspace)) as ws:
+        for i in np.linspace(1, n_tables, QUESTIONS, dtype=np.int64).tolist():
+            with Meter(memory=False) as meter:
+                ws.lake().joins(f"{file.name}#{i}")
+            seconds.append(meter.elapsed_s)
+    return {"first_s": seconds[0], "seconds": seconds[1:]}
+
+
+def measure_vast(sizes: Sizes, scratch: Path, out: Json) -> None:
+    import holdfast
+
+    out.update(runs=[], agreement=[])
+    for n in sizes.vast:
+        file = corpora.json_lines(n)
+        with holdfast.open(str(scratch / f"vast-{n}.hold")) as ws:
+            run = timed(lambda ws=ws, file=file: ws.link(file), memory=True)
+            run |= {"bytes": bytes_of(ws.root), "source_bytes": file.stat().st_size}
+            out["runs"].append(run)
+            truth = SampledTruth(file, n)
+            what = f"{n:,} tables, all filters: those of {len(truth.sample)} tables"
+            out["agreement"].append(check(what, ws, truth))
+        shutil.rmtree(scratch / f"vast-{n}.hold")
 
 
 def measure_filtered(sizes: Sizes, scratch: Path, out: Json) -> None:
@@ -386,6 +471,7 @@ MODES: dict[str, Callable[[Sizes, Path, Json], None]] = {
     "proposers": measure_proposers,
     "blooms": measure_blooms,
     "page": measure_page,
+    "vast": measure_vast,
 }
 
 

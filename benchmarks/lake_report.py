@@ -23,6 +23,7 @@ COLOURS = {
     ("signatures", "dep2refs"): "#4292c6",
     ("signatures", "ref2deps"): "#31a354",
 }
+VAST_S = {409_600: 80, 1_000_000: 240}  # seconds to reach, by number of tables
 STEPS = {"add": "add", "drop": "drop", "replace": "replace"}
 
 # --- figures from results -----------------------------------------------------------------------
@@ -89,6 +90,16 @@ def targets(results: Json) -> list[Target]:
     found.append(within("100,000 tables, all filters, reading included", 600, link.get("elapsed_s")))
     found.append(within("the same, memory in all", 12, giga(link.get("peak_bytes")), "GB"))
     found.append(within("add 100 tables to 100,000", 20, median_step(results, "add") if link else None))
+    found.append(within("drop 100 of 100,000", 1, median_step(results, "drop") if link else None))
+    asked = many.get("questions")
+    what = "the joins of one table among 92 M inclusions: the first question"
+    found.append(within(what, 0.3, asked and asked["first_s"]))
+    found.append(within("the same: the slowest of the others", 0.3, asked and max(asked["seconds"])))
+    for n, most in VAST_S.items():
+        runs = [run for run in mode_of(results, "vast").get("runs", []) if sized(run, n)]
+        vast = runs[0] if runs else {}
+        found.append(within(f"{n:,} tables, all filters, reading included", most, vast.get("elapsed_s")))
+    found.append(within("the same, memory in all", 12, giga(vast.get("peak_bytes")), "GB"))
     painted = [visit["painted"] / 1000 for visit in mode_of(results, "page").get("visits", [])]
     found.append(
         within("the page with 10,000 nodes: first paint", 3, statistics.median(painted) if painted else None)
@@ -199,6 +210,7 @@ def phase_lines(results: Json) -> list[str]:
         for title, run, size in (
             ("no filters", many, many.get("bytes")),
             ("all filters", filtered.get("link", {}), filtered.get("bytes")),
+            *(("all filters", run, run["bytes"]) for run in mode_of(results, "vast").get("runs", [])),
         )
         if run.get("phases")
     ]
