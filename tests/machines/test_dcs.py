@@ -85,7 +85,9 @@ IN_PARTS: tuple[tuple[Any, str, Any], ...] = (
     (evidence, "RESERVE", 1),
     (refute, "PART_ROWS", 3),
 )
-LIMITS = {"usual": (), "indexed": INDEXED, "in parts": IN_PARTS}
+# What is looked for in the whole table is verified constraint by constraint, and never scanned for.
+ONE_BY_ONE = (*INDEXED, (dc_plan, "SCANNED_NS", 1e12), (dc_plan, "NS_JOINED", 1e9))
+LIMITS = {"usual": (), "indexed": INDEXED, "in parts": IN_PARTS, "one by one": ONE_BY_ONE}
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.cover.kernels.vertices import Space
 from holdfast.core.engine.job_progress import Progress
 from holdfast.core.evidence.dc_evidence import DcEvidence
 from holdfast.core.evidence.kernels.pairs import WITNESSES
@@ -27,7 +28,7 @@ from holdfast.core.evidence.probe import Plan, ViolatingEvidence, evidence_of, p
 from holdfast.core.evidence.probe_place import Access
 from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.rows.kernels.mask_lookup import indices_in
-from holdfast.core.rows.kernels.masks import contained_in_any, contains_any, without
+from holdfast.core.rows.kernels.masks import contained_in_any, contains_any, mask_of, popcounts, without
 from holdfast.core.rows.kernels.order_index import EQ
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.row_sample import sample_rows
@@ -39,7 +40,6 @@ from holdfast.core.words.schema import Schema
 from holdfast.denial.access.access import Statistics
 from holdfast.denial.access.plan import (
     WholePlan,
-    cheapest_first,
     for_whole_table,
     indexes_of,
     kept_accesses,
@@ -50,7 +50,7 @@ from holdfast.denial.access.plan import (
 from holdfast.denial.access.selection import select
 from holdfast.denial.budget import Search, searched
 from holdfast.denial.constraints import KeptAccess, dcs_of
-from holdfast.denial.dc_cover import DcCover, both_ways, closures
+from holdfast.denial.dc_cover import DcCover, both_ways, closures, mirrored
 from holdfast.denial.dc_state import DcOptions, DcState, kernel_space, n_words_of
 from holdfast.denial.violations import verify
 from holdfast.denial.written_rules import as_rule
@@ -243,19 +243,21 @@ def _with_survivors(
     """(evidence with the orphans that some pair still has, jobs).
 
     Law: a pair that violates a constraint of the relaxed cover has evidence that is an orphan. So one such
-    constraint inside each orphan tells whether it still is the evidence of a pair.
+    constraint inside each orphan tells whether it still is the evidence of a pair; and so does the constraint
+    with all equalities of the orphan, which far fewer pairs satisfy.
     """
     if relation.n_rows < 2:
         return evidence, 0
     fresh = relaxed.masks[without(relaxed.masks, state.cover.masks)]
     both = both_ways(fresh, state.cover.space)
-    statistics = statistics_of(relation, state.space)
-    order = cheapest_first(state.space, both, statistics)
+    both = both[np.argsort(popcounts(both), kind="stable")]
+    equalities = mask_of([p for p, op in enumerate(state.space.op_of) if op == EQ], state.n_words)
     tried = []
     for mask in orphans.masks:
-        inside = order[((both[order] & ~mask) == 0).all(axis=1)]
-        tried.append(both[inside[:1]])
-    questions = np.unique(np.concatenate(tried), axis=0)
+        inside = np.flatnonzero(((both & ~mask) == 0).all(axis=1))
+        tried.append(both[inside[:1]] | (mask & equalities))
+    questions = _one_way(np.unique(np.concatenate(tried), axis=0), state.cover.space)
+    statistics = statistics_of(relation, state.space)
     rounds, limit = 0, ROUND_PAIRS
     while len(questions):
         violating, _ = _looked(relation, state, questions, statistics, limit)
@@ -269,6 +271,13 @@ def _with_survivors(
         questions = questions[contained_in_any(questions, lost)] if len(lost) else questions[:0]
         limit = 0
     return evidence, rounds
+
+
+def _one_way(masks: U64, space: Space) -> U64:
+    """One constraint of each mirrored pair: whatever finds the pairs of one finds those of the other."""
+    turned = mirrored(masks, space)
+    number = indices_in(turned, masks)
+    return masks[(number < 0) | (number >= np.arange(len(masks)))]
 
 
 def _looked(
@@ -289,7 +298,7 @@ def _looked(
         return violating, done
     single = dcs[~together]
     named = dcs_of("", state.space, single)
-    counted = verify(relation, [as_rule(d.predicates, relation.schema) for d in named])
+    counted = verify(relation, [as_rule(d.predicates, relation.schema) for d in named], any_pair=True)
     holds = np.array([not f.n_violations for f in counted])
     pairs = np.concatenate([f.pairs for f in counted])
     masks, witnesses = evidence_of(relation, state.space, pairs)

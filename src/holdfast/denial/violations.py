@@ -33,19 +33,22 @@ DIVIDE_ROWS = 1 << 17
 _ODD = np.int64(0x9E3779B1)
 
 
-def verify(relation: Relation, rules: Sequence[Rule], sample: int = 0) -> list[Violations]:
+def verify(
+    relation: Relation, rules: Sequence[Rule], sample: int = 0, *, any_pair: bool = False
+) -> list[Violations]:
     """The violations of each rule among all ordered pairs of different live rows; one job.
 
     Cost: n log n for rules with at most two predicates beside equalities; each further `!=` doubles it, and
     further inequalities multiply it by log n.
-    `sample`: of so many left rows of each part alone, unless it is 0.
+    `sample`: of so many left rows of each part alone, unless it is 0. `any_pair`: all that counts is whether
+    there are some, so a part ends with its first ones.
     """
     payloads: list[Payload] = []
     of_rule: list[int] = []
     work = 0.0
     for i, rule in enumerate(rules):
         parts, cost = parts_of(relation, rule, sample)
-        payloads += parts
+        payloads += [{**part, "any_pair": any_pair} for part in parts]
         of_rule += [i] * len(parts)
         work += cost
     totals, pairs = [0] * len(rules), [NOTHING.pairs for _ in rules]
@@ -146,7 +149,8 @@ def count_part(payload: Payload) -> bytes:
     compared = Compared(half_ranks, part.rule.ops, codes, np.array(columns, dtype=np.int64), n_codes)
     rows = None if right.all() else np.flatnonzero(right).astype(np.int32)
     twins = np.where(right[left_rows], left_rows, -1)
-    matches = count_matches(compared, rows, twins if (twins >= 0).any() else None)
+    twins = twins if (twins >= 0).any() else None
+    matches = count_matches(compared, rows, twins, any_pair=payload.get("any_pair", False))
     ids = np.zeros((len(matches.pairs), 3), dtype=np.int64)
     ids[:, 1], ids[:, 2] = part.row_ids(left_rows[matches.pairs[:, 0]]), part.row_ids(matches.pairs[:, 1])
     return pack({"counts": np.array([matches.total]), "pairs": ids}, {})

@@ -218,16 +218,3 @@ def _columns(space: PredicateSpace, member: Bool, statistics: Statistics) -> tup
     at = {name: i for i, name in enumerate(statistics.names)}
     used = [space.predicates[p] for p in np.flatnonzero(member.any(axis=0)).tolist()]
     return tuple(sorted({at[name] for p in used for name in (p.left, p.right)}))
-
-
-def cheapest_first(space: PredicateSpace, dcs: U64, statistics: Statistics) -> NDArray[np.int64]:
-    """The constraints, those first whose equalities the fewest pairs satisfy, as if they were independent."""
-    sample = statistics.pairs
-    assert sample is not None
-    pairs = bits_of(sample.masks, space.n_predicates)
-    total = max(1, int(sample.counts.sum()))
-    shares = (np.maximum(sample.counts @ pairs, 0.5)) / total
-    equal = np.array(space.op_of) == EQ
-    member = bits_of(dcs, space.n_predicates)
-    log_share = (member & equal) @ np.log(shares)
-    return np.lexsort((member.sum(axis=1), log_share))

@@ -523,11 +523,13 @@ class _Sides(NamedTuple):
     n_groups: int
 
     def of(self, left: I64, right: slice) -> _Sides:
-        """Some of the left rows, and a range of the right rows."""
-        return _Sides(
-            self.left[left], self.right[right], self.left_groups[left], self.right_groups[right],
-            self.n_groups,
-        )  # fmt: skip
+        """Some of the left rows, and a range of the right rows; of few rows the groups are numbered anew."""
+        left_groups, right_groups, n_groups = self.left_groups[left], self.right_groups[right], self.n_groups
+        if n_groups > PLACES_PER_ROW * (len(left) + len(right_groups)):
+            distinct, numbers = np.unique(np.concatenate([left_groups, right_groups]), return_inverse=True)
+            numbers = numbers.astype(np.int32)
+            n_groups, left_groups, right_groups = len(distinct), numbers[: len(left)], numbers[len(left) :]
+        return _Sides(self.left[left], self.right[right], left_groups, right_groups, n_groups)
 
     def scan_cost(self, n_predicates: int) -> float:
         n_left = np.bincount(self.left_groups, minlength=self.n_groups)
@@ -546,6 +548,11 @@ class _Job(NamedTuple):
     twins: I64  # int64[n]: the right row that a left row is itself, -1 if none
     matches_itself: Bool  # bool[n]: whether these two match
     matches: list[Matches]
+    any_pair: bool  # whether to stop at the first matches
+
+    @property
+    def is_done(self) -> bool:
+        return self.any_pair and any(one.total for one in self.matches)
 
     def values(self, predicate: int, right: I64) -> I32:
         out: I32 = self.codes[self.columns[predicate]][self.rows[right]]
@@ -720,7 +727,7 @@ def _matches_of(
 
 def _count_sides(job: _Job, sides: _Sides, predicates: Sequence[int]) -> None:
     """Count the matches of some rows that are left to be compared in these predicates, none an equality."""
-    if not len(sides.left) or not len(sides.right):
+    if not len(sides.left) or not len(sides.right) or job.is_done:
         return
     scan = sides.scan_cost(len(predicates)) if predicates else np.inf
     n_unequal = int(job.ranges.negated[list(predicates)].sum())
@@ -746,7 +753,7 @@ def _halve(job: _Job, sides: _Sides, predicates: Sequence[int]) -> None:
     y = y[order]
     sides = sides._replace(right=sides.right[order], right_groups=sides.right_groups[order])
     waiting = [(np.arange(len(sides.left)), 0, len(y))]
-    while waiting:
+    while waiting and not job.is_done:
         left, start, stop = waiting.pop()
         part = sides.of(left, slice(start, stop))
         if part.scan_cost(len(predicates)) <= _scan_limit(
@@ -819,12 +826,14 @@ def expected_cost(n_left: int, n_right: int, ops: Sequence[int]) -> float:
     return min(scan, float(2 * sweep * depth))
 
 
-def count_matches(compared: Compared, rows: I32 | None = None, twins: I64 | None = None) -> Matches:
+def count_matches(
+    compared: Compared, rows: I32 | None = None, twins: I64 | None = None, *, any_pair: bool = False
+) -> Matches:
     """All pairs of a left row and a right row that satisfy all predicates; of no predicates, all pairs.
 
     IN rows int32[m]: positions of the right rows, all different; None: all rows of `codes`. IN twins
     int64[n]: the position of the right row that a left row is itself, -1 if it is none of them; that is no
-    pair. At least min(total, SAMPLES) pairs are told.
+    pair. At least min(total, SAMPLES) pairs are told. With `any_pair` the count may end at the first ones.
 
     Cost: (n / 512) * m a predicate, or (n + m) log m with at most two predicates that are not equalities,
     doubled by each further `!=`, times log m for each further inequality: whichever is less.
@@ -854,7 +863,7 @@ def count_matches(compared: Compared, rows: I32 | None = None, twins: I64 | None
         number = np.full(codes.shape[1], -1, dtype=np.int64)
         number[rows] = np.arange(m)
         twins = np.where(twins >= 0, number[twins], -1)
-    job = _Job(ranges, codes, columns, n_codes, rows, twins, itself, [])
+    job = _Job(ranges, codes, columns, n_codes, rows, twins, itself, [], any_pair)
     sides = _Sides(np.arange(n), np.arange(m), np.zeros(n, np.int32), np.zeros(m, np.int32), 1)
     for p, op in enumerate(ops):
         if op == EQ:
@@ -956,7 +965,7 @@ def warm_up() -> None:
     first_matches(compared, [0], None)
     job = _Job(
         code_ranges(compared.half_ranks, compared.ops), codes, compared.columns, compared.n_codes,
-        np.arange(n, dtype=np.int32), np.full(n, -1), np.zeros(n, np.bool_), [],
+        np.arange(n, dtype=np.int32), np.full(n, -1), np.zeros(n, np.bool_), [], False,
     )  # fmt: skip
     everything = np.arange(n)
     _swept(job, _Sides(everything, everything, codes[0], codes[1], n), [0, 1])
