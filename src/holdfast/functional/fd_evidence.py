@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.evidence.witnessed import joined, living, with_reserve
+from holdfast.core.evidence.kernels.living_pairs import living
+from holdfast.core.evidence.witnessed import joined, with_reserve
 from holdfast.core.rows.kernels.masks import n_words_for, without
 from holdfast.functional.fd_cover import Relevant
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.evidence.witnessed import joined, living
+from holdfast.core.evidence.kernels.living_pairs import living
+from holdfast.core.evidence.witnessed import joined
 from holdfast.core.evidence.witnessed_masks import WitnessedMasks
 
 U64 = NDArray[np.uint64]

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.evidence.kernels.living_pairs import living
 from holdfast.core.evidence.witnessed_masks import WitnessedMasks
 from holdfast.core.rows.kernels.mask_lookup import indices_in
 from holdfast.core.rows.kernels.masks import maximal_masks, popcounts, unique_masks
@@ -96,17 +97,6 @@ def with_reserve(masks: U64, needed: NDArray[np.bool_], reserve: int) -> I64:
     spare = np.flatnonzero(~needed)
     largest = spare[np.argsort(-popcounts(masks[spare]), kind="stable")[:reserve]]
     return np.sort(np.concatenate([np.flatnonzero(needed), largest]))
-
-
-def living(witnesses: I64, row_ids: I64) -> I64:
-    """The witnesses without pairs of these rows, those that are left first; the same array if all are."""
-    if not len(row_ids):
-        return witnesses
-    dead: NDArray[np.bool_] = np.asarray(np.isin(witnesses, row_ids).any(axis=2))
-    if not dead.any():
-        return witnesses
-    pairs = np.where(dead[:, :, None], -1, witnesses)
-    return np.take_along_axis(pairs, np.argsort(pairs[:, :, 0] < 0, axis=1, kind="stable")[:, :, None], 1)
 
 
 def unite(pairs: I64, group: I64, n_groups: int) -> I64:
