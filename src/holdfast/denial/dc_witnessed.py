@@ -200,7 +200,7 @@ def _without_rows(relation: Relation, state: DcState, row_ids: I64, search: Sear
         return replace(state, evidence=evidence, cover=relaxed)
     if _complete(relation, state):
         evidence, rounds = _with_survivors(relation, state, evidence, orphans, relaxed)
-        gone = orphans.masks[without(orphans.masks, evidence.masks)]
+        gone = orphans.masks[indices_in(orphans.masks, evidence.masks) < 0]
         cover = _repaired(search, state.cover, evidence, gone[:0], gone)
         settled = replace(state, evidence=evidence, cover=cover, rounds=rounds)
     else:
@@ -208,7 +208,7 @@ def _without_rows(relation: Relation, state: DcState, row_ids: I64, search: Sear
         loose = replace(state, evidence=evidence, cover=relaxed)
         settled = settle(relation, loose, state.cover.masks, search)
         assert isinstance(settled.evidence, DcEvidence)
-        gone = orphans.masks[without(orphans.masks, settled.evidence.masks)]
+        gone = orphans.masks[indices_in(orphans.masks, settled.evidence.masks) < 0]
     at = np.flatnonzero(~without(orphans.masks, gone)) if len(gone) else np.empty(0, np.int64)
     went = Proofs(orphans.masks[at], orphans.witnesses[at, 0])
     if np.array_equal(settled.cover.masks, state.cover.masks):
@@ -264,7 +264,7 @@ def _with_survivors(
         rounds += 1
         before = len(evidence)
         evidence = evidence.merged(violating.masks, violating.witnesses)
-        lost = orphans.masks[without(orphans.masks, evidence.masks)]
+        lost = orphans.masks[indices_in(orphans.masks, evidence.masks) < 0]
         if not limit and len(evidence) == before:
             break
         # Looked at in part, or a few of the violating pairs are known: what has none yet is looked for again.

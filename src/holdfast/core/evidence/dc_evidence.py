@@ -43,5 +43,7 @@ class DcEvidence(WitnessedMasks):
         if pairs is self.witnesses:
             return self, DcEvidence(self.masks[:0], self.witnesses[:0])
         alive = pairs[:, 0, 0] >= 0
+        if alive.all():
+            return DcEvidence(self.masks, pairs), DcEvidence(self.masks[:0], self.witnesses[:0])
         remaining = DcEvidence(np.ascontiguousarray(self.masks[alive]), pairs[alive])
         return remaining, DcEvidence(np.ascontiguousarray(self.masks[~alive]), self.witnesses[~alive])

@@ -14,8 +14,8 @@ I64 = NDArray[np.int64]
 def living(witnesses: I64, row_ids: I64) -> I64:
     """The witnesses without pairs of these rows, those that are left first; the same array if all are.
 
-    IN witnesses int64[n, k, 2]: pairs of row ids, -1 where there is none; row_ids int64[*]. Cost: a lookup for
-    each row id, and a copy if some go.
+    IN witnesses int64[n, k, 2]: pairs of row ids, -1 where there is none; row_ids int64[*]. Cost: a lookup
+    for each row id, and a copy if some go.
 
     >>> pairs = np.array([[[1, 2], [3, 4]], [[5, 6], [-1, -1]]])
     >>> living(pairs, np.array([2])).tolist()
