@@ -18,6 +18,8 @@ import pytest
 import holdfast
 from holdfast import Workspace
 from holdfast.core.words.predicate import Dc
+from holdfast.denial import dc_witnessed
+from holdfast.denial.access import plan
 from holdfast.errors import UsageError
 from reference import dcs as oracle
 from reference.dcs import Space
@@ -287,6 +289,30 @@ def test_columns_may_be_chosen(ws: Workspace) -> None:
     twice = [tuple(r.values()) for r in names.to_pylist()] * 2
     expected = space.telling(space.general(space.evidence(twice)))
     assert {space.numbers(rule) for rule in listed(ws, "some")} == set(expected)
+
+
+# -- deletes ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seed", "n_rows", "n_columns", "n_values"), [(0, 41, 4, 4), (1, 35, 3, 5), (5, 50, 4, 2)]
+)
+def test_what_several_pairs_lose_at_once(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch, seed: int, n_rows: int, n_columns: int, n_values: int
+) -> None:
+    """Evidence that lost its witness, where pairs with other evidence violate the same constraint, too.
+
+    Constraints are verified one by one, as in large tables, and a few violating pairs of each are told.
+    """
+    monkeypatch.setattr(dc_witnessed, "SCANNED_ROWS", 0)
+    monkeypatch.setattr(plan, "SCANNED_NS", 1e12)
+    monkeypatch.setattr(plan, "NS_JOINED", 1e9)
+    rng = np.random.default_rng(seed)
+    schema = pa.schema([(f"c{c}", pa.int64()) for c in range(n_columns)])
+    values = rng.integers(0, n_values, (n_rows, n_columns)) + 100 * np.arange(n_columns)
+    twins = Twins(ws, schema, [tuple(row) for row in values.tolist()])
+    while len(twins.rows) > n_rows // 2:
+        twins.apply(deletes=np.sort(rng.permutation(len(twins.rows))[:5]).tolist())
 
 
 # -- masks of several words -------------------------------------------------------------------------------

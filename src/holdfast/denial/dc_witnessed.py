@@ -28,7 +28,7 @@ from holdfast.core.evidence.probe import Plan, ViolatingEvidence, evidence_of, p
 from holdfast.core.evidence.probe_place import Access
 from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.rows.kernels.mask_lookup import indices_in
-from holdfast.core.rows.kernels.masks import contained_in_any, contains_any, mask_of, popcounts, without
+from holdfast.core.rows.kernels.masks import contains_any, mask_of, popcounts, without
 from holdfast.core.rows.kernels.order_index import EQ
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.row_sample import sample_rows
@@ -252,24 +252,22 @@ def _with_survivors(
     both = both_ways(fresh, state.cover.space)
     both = both[np.argsort(popcounts(both), kind="stable")]
     equalities = mask_of([p for p, op in enumerate(state.space.op_of) if op == EQ], state.n_words)
-    tried = []
-    for mask in orphans.masks:
+    questions = np.empty_like(orphans.masks)
+    for i, mask in enumerate(orphans.masks):
         inside = np.flatnonzero(((both & ~mask) == 0).all(axis=1))
-        tried.append(both[inside[:1]] | (mask & equalities))
-    questions = _one_way(np.unique(np.concatenate(tried), axis=0), state.cover.space)
+        questions[i] = both[inside[0]] | (mask & equalities) if len(inside) else mask
     statistics = statistics_of(relation, state.space)
-    rounds, limit = 0, ROUND_PAIRS
-    while len(questions):
-        violating, _ = _looked(relation, state, questions, statistics, limit)
-        rounds += 1
-        before = len(evidence)
-        evidence = evidence.merged(violating.masks, violating.witnesses)
-        lost = orphans.masks[indices_in(orphans.masks, evidence.masks) < 0]
-        if not limit and len(evidence) == before:
+    waiting, rounds = np.ones(len(orphans), np.bool_), 0
+    # Of a constraint of which only some violating pairs became known, each orphan is looked for by itself.
+    for asked, limit in ((questions, ROUND_PAIRS), (questions, 0), (orphans.masks, 0)):
+        waiting &= indices_in(orphans.masks, evidence.masks) < 0
+        if not waiting.any():
             break
-        # Looked at in part, or a few of the violating pairs are known: what has none yet is looked for again.
-        questions = questions[contained_in_any(questions, lost)] if len(lost) else questions[:0]
-        limit = 0
+        dcs = _one_way(np.unique(asked[waiting], axis=0), state.cover.space)
+        violating, done = _looked(relation, state, dcs, statistics, limit)
+        rounds += 1
+        evidence = evidence.merged(violating.masks, violating.witnesses)
+        waiting &= without(asked, both_ways(done, state.cover.space))
     return evidence, rounds
 
 
