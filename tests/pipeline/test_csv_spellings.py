@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gzip
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -560,6 +561,37 @@ def test_a_header_may_begin_with_a_hash() -> None:
     assert list(tracked("#\r\nid,name\r\n1,x\r\n")[0]) == ["id", "name"]
     assert list(tracked("#\rid,name\r1,x\r")[0]) == ["id", "name"]
     assert tracked("#x\n#1\n#2\n")[0] == {"#x": ["#1", "#2"]}
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_comments_before_the_header_of_a_file_with_another_delimiter(
+    ws: holdfast.Workspace, tmp_path: Path, delimiter: str, packed: bool
+) -> None:
+    """A comment has as many commas as such a header, none: that makes it no header."""
+    path = tmp_path / ("s.csv.gz" if packed else "s.csv")
+    write = gzip.compress if packed else bytes
+    for k, head in enumerate(("# exported by SAP\n", "# by me, today\n#\n", "#\n# x y\n")):
+        text = head + "id;name;qty\n1;a;5\n2;b;6\n3;c;7\n".replace(";", delimiter)
+        path.write_bytes(write(text.encode()))
+        notes = ws.track(f"t{k}", path).notes
+        assert (ws.schema(f"t{k}").names, ws.n_rows(f"t{k}")) == (("id", "name", "qty"), 3)
+        assert any("is the delimiter (--delimiter)" in note for note in notes)
+        assert any("with # at the start skipped; --comment '' reads" in note for note in notes)
+        assert ws.apply(f"t{k}", snapshot=path).n_inserted == 0
+
+
+def test_a_header_that_begins_with_a_hash_is_told(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    note = "t: the header begins with #; --comment '#' skips such lines"
+    for text in ("#id;v\n1;2\n", "#id,v\n1,2\n", "# x\n#id,v\n1,2\n"):
+        columns, _, notes = tracked(text)
+        assert list(columns) == ["#id", "v"]
+        assert note in notes
+    for text, options in (('"#id",v\n1,2\n', {}), ("#id,v\n1,2\n", {"comment": ""})):
+        assert note not in tracked(text, **options)[2]
+    (tmp_path / "t.csv").write_text("#id,v\n1,2\n")
+    ws.track("t", tmp_path / "t.csv")
+    assert ws.apply("t", inserts=tmp_path / "t.csv").notes == ()
 
 
 def test_comments_that_are_longer_than_what_is_looked_at_first(

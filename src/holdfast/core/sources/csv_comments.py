@@ -7,22 +7,30 @@ from typing import Any
 
 import pyarrow as pa
 
+from holdfast.core.sources.csv_delimiter import others_in
 from holdfast.core.sources.csv_walk import codes_of, in_quotes
 
 MARK = b"#"
+HEADER_NOTE = "the header begins with #; --comment '#' skips such lines"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
-def preamble_size(start: bytes, delimiter: str, comment: str | None, *, whole: bool) -> int | None:
+def preamble_size(
+    start: bytes, delimiter: str, comment: str | None, *, given: bool, whole: bool
+) -> int | None:
     r"""The bytes of the comment lines that a file begins with.
 
     Recognised are lines with a `#` first that have not as many fields as the first line without one: else the
-    last of them is the header. If there is no other line, they are rows. `comment` is the option; nothing is
-    recognised where it is given. None if more of the file has to be looked at; `whole`: this is all.
+    last of them is the header. That it is one field, too, says so only if the delimiter is `given`, or that
+    line has no other usual one in it. If there is no other line, they are rows. `comment` is the option;
+    nothing is recognised where it is given. None if more of the file has to be looked at; `whole`: this is
+    all.
 
-    >>> size = lambda text: preamble_size(text, ",", None, whole=True)
+    >>> size = lambda text: preamble_size(text, ",", None, given=False, whole=True)
     >>> size(b"# by me, today, here\n#\na,b\n1,2\n"), size(b"#a,b\n1,2\n"), size(b"#a\nb\n")
     (23, 0, 0)
+    >>> size(b"# by me\na;b\n1;2\n")
+    8
     """
     if comment is not None or not start.startswith(MARK):
         return 0
@@ -35,7 +43,11 @@ def preamble_size(start: bytes, delimiter: str, comment: str | None, *, whole: b
     if at == len(start):
         return 0
     d = delimiter.encode()
-    return before if start.count(d, before, at) == start.count(d, at, end) else at
+    n = start.count(d, at, end)
+    if start.count(d, before, at) != n:
+        return at
+    unlike = not n and not given and others_in(start[at:end].decode(errors="replace"), delimiter)
+    return at if unlike else before
 
 
 def _line_end(text: bytes, start: int) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from holdfast.core.sources import columnar, csv_files
+from holdfast.core.sources.csv_comments import HEADER_NOTE
 from holdfast.core.sources.csv_delimiter import (
     USUAL,
     UnclearDelimiterError,
@@ -73,7 +74,7 @@ def plan_csv(
         ]
         header = first if path == files[0] else csv_files.header_of(file_splits[0], options, table=table)
         names, trailing = names or header.names, trailing or header.trailing
-        notes |= dict.fromkeys(header.notes)
+        notes |= dict.fromkeys(n for n in header.notes if not batch or n != HEADER_NOTE)
         same_columns(header.names, names, path, files[0], table)
         if len(samples) < 10:
             # Of the file, not of its first split: how a column is spelt must not depend on the cuts.
