@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import json
+import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -404,6 +405,48 @@ def test_the_usual_words_hold_in_batches_unless_null_was_said(
         assert told.n_deleted == 2
     with pytest.raises(ColumnTypeError, match=r"has 'N/A' in row 1"):
         ws.apply("said", inserts=batch)
+
+
+@pytest.mark.parametrize("split_bytes", [1 << 20, 4])
+def test_nan_is_null(ws: holdfast.Workspace, tmp_path: Path, split_bytes: int) -> None:
+    """It would be a float's value otherwise, which is greater than 0 and not NULL."""
+    path, batch = tmp_path / "t.csv", tmp_path / "b.csv"
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("WHOLE_BYTES", "MIN_SPLIT_BYTES", "INLINE_SPLIT_BYTES"):
+            patch.setattr(encoding, name, split_bytes)
+        for word in ("nan", "NaN", "<NA>", "#NA"):
+            for texts, values in ((["1.5", word, "2"], [1.5, None, 2.0]), ([word, "7"], [None, 7])):
+                read, _, [note] = column(texts)
+                assert read == values
+                assert note.startswith(f"t: {word} in columns of numbers, dates and booleans is NULL")
+            assert column(["1.5", word], types={"x": "float"})[0] == [1.5, None]
+        path.write_text("i,x\n1,1.5\n2,2.5\n")
+        ws.track("t", path)
+        batch.write_text("i,x\n3,nan\n4,NaN\n")
+        [note] = ws.apply("t", inserts=batch).notes
+        assert note.startswith("t: nan, NaN in columns of numbers")
+        batch.write_text("i,x\n1,1.5\n2,2.5\n3,\n4,\n")
+        assert ws.apply("t", snapshot=batch).tables[0].n_unchanged == 4
+    assert math.isnan(column(["1.5", "nan"], null_values=[""])[0][1])
+
+
+def test_nan_stays_a_value_of_tables_that_may_have_it(
+    ws: holdfast.Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that came with typed values, and those whose reading options do not say what it is."""
+    batch = tmp_path / "b.csv"
+    rows = pa.table({"i": [1, 2], "x": [1.5, float("nan")]})
+    ws.track("typed", rows)
+    with monkeypatch.context() as patch:  # as it was before
+        patch.setattr(csv_plan, "WORDS", WORDS[: WORDS.index("nan")])
+        batch.write_text("i,x\n1,1.5\n2,nan\n")
+        assert ws.track("older", batch).notes == ()
+    for table in ("typed", "older"):
+        assert ws.apply(table, deletes=rows.slice(1)).tables[0].n_deleted == 1
+        batch.write_text("i,x\n2,nan\n3,NA\n")
+        [note] = ws.apply(table, inserts=batch).notes
+        assert note.startswith(f"{table}: NA in columns of numbers")
+        assert ws.apply(table, deletes=rows.slice(1)).tables[0].n_deleted == 1
 
 
 def test_batches_of_tables_that_came_otherwise_need_the_options(

@@ -22,6 +22,7 @@ from holdfast.core.sources.raw_files import size_of
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
 from holdfast.core.sources.respelling import (
     WORDS,
+    WORDS_BESIDE_NAN,
     form_of,
     respelt,
     survivors,
@@ -135,7 +136,8 @@ def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:
     """Complete a plan by the forms, spellings and types of its columns, and what is to be said of them."""
     options, declared = source.options, source.options.declared
     if options.null_values is None:
-        options = dataclasses.replace(options, typed_nulls=WORDS)
+        words = WORDS if options.nan_is_null or not batch else WORDS_BESIDE_NAN
+        options = dataclasses.replace(options, typed_nulls=words)
     forms, spellings, types = dict(options.forms), {}, []
     untold: dict[str, list[str]] = {}
     worded: dict[tuple[str, ...], list[str]] = {}
@@ -144,14 +146,14 @@ def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:
         form, unclear, t = forms.get(name), None, declared.get(name)
         spelling = spelling_of(respelt(bare, form))
         if t is None:
-            t = _guess(sample[name], bare, spelling, form)
+            t = _guess(bare, spelling, form)
         asked = options.thousands or options.decimal == ","  # the first values may be spelt in either way
         if form is None and (t == TEXT or name in declared or asked):
             form, unclear = form_of(bare, options, declared.get(name), recognise=not batch)
             if form is not None:
                 forms[name] = form
                 spelling = spelling_of(respelt(bare, form))
-                t = declared.get(name) or _guess(sample[name], bare, spelling, form)
+                t = declared.get(name) or _guess(bare, spelling, form)
         if unclear is not None and t == TEXT:
             untold.setdefault(unclear, []).append(name)
         if spelling is not None:
@@ -165,9 +167,8 @@ def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:
     source.types = tuple(types)
 
 
-def _guess(sample: pa.ChunkedArray, bare: pa.ChunkedArray, spelling: str | None, form: str | None) -> Type:
-    """The type of a column by its sample; `bare` is that without the words for NULL."""
-    if sample.null_count == len(sample):
+def _guess(bare: pa.ChunkedArray, spelling: str | None, form: str | None) -> Type:
+    """The type of a column by its sample without the words for NULL."""
+    if bare.null_count == len(bare):  # nothing, or nothing but words: these are what it holds
         return TEXT
-    # Nothing but words: these are what it holds.
-    return next(survivors(sample if bare.null_count == len(bare) else bare, spelling, form, ()))
+    return next(survivors(bare, spelling, form, ()))

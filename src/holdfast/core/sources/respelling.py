@@ -30,7 +30,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from holdfast.core.sources.read_options import ReadOptions
+from holdfast.core.sources.read_options import NAN, ReadOptions
 from holdfast.core.sources.type_rule import TEXT, Texts, Values, candidates, decimal_of, decode
 from holdfast.core.words.schema import NUMBERS, Schema, Type
 from holdfast.errors import listing, shorten
@@ -52,7 +52,13 @@ WORDS = (
     "--",
     "?",
     ".",
+    NAN,
+    "NaN",
+    "<NA>",
+    "#NA",
 )
+# Those for tables in which a float may be NaN.
+WORDS_BESIDE_NAN = tuple(word for word in WORDS if word.lower() != NAN)
 BOOL, DMY, MDY, YMD, COMMA, ANY = "bool", "dmy", "mdy", "ymd", "comma", "any"
 GROUPS = "groups"  # followed by the mark between thousands and the decimal point
 ORDERS = (DMY, MDY)
@@ -165,13 +171,16 @@ def read_column(
     """
     if t == TEXT:
         return decode(texts, t, spelling), []
+    nans: list[str] = []
+    if t.family == "float" and NAN in words:  # as it is, it would be a value
+        texts, nans = without_words(texts, (NAN,))
     if form is None and spelling is None and t.family in ("date", "timestamp"):
         form = YMD
     spelling = None if form == ANY and t.family == "float" else spelling
     for variant, seen in _variants(texts, form, words):
         values = decode(variant, t, spelling)
         if values is not None:
-            return values, seen
+            return values, [*nans, *seen]
     return None, []
 
 
