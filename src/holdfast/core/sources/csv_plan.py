@@ -16,6 +16,9 @@ from holdfast.core.sources.csv_delimiter import (
     UnclearDelimiterError,
     delimiter_note,
     delimiter_of,
+    others_in,
+    says_more,
+    two_cuts,
 )
 from holdfast.core.sources.csv_walk import Walk
 from holdfast.core.sources.raw_files import size_of
@@ -65,7 +68,7 @@ def plan_csv(
     notes: dict[str, None] = {}
     trailing: tuple[str, ...] = ()
     n_rows = max(SAMPLE_ROWS // min(len(files), 10), 1)
-    first, chosen = _first_header(files[0], options, table)
+    first, chosen = _first_header(files[0], options, table, batch=batch)
     if chosen is not options:
         notes[delimiter_note(chosen.delimiter or "")] = None
         options = chosen
@@ -103,33 +106,47 @@ def plan_csv(
     return source
 
 
-def _first_header(path: str, options: ReadOptions, table: str) -> tuple[csv_files.Text, ReadOptions]:
+def _first_header(
+    path: str, options: ReadOptions, table: str, *, batch: bool
+) -> tuple[csv_files.Text, ReadOptions]:
     """(a file's header, the options), with a delimiter where the header cannot be cut without: see
-    `csv_delimiter`."""
+    `csv_delimiter`. That of a `batch` is held to the columns of its table, so it may look like two cuts.
+    """
     size = size_of(path)
     whole = Split("csv", path, 0, size, size)
+    delimiter = delimiter_of(path, options)
+    others = {d: dataclasses.replace(options, delimiter=d) for d in USUAL if d != delimiter}
     try:
-        return csv_files.header_of(whole, options, table=table), options
+        header = csv_files.header_of(whole, options, table=table)
     except UnclearDelimiterError as unclear:
-        others = [d for d in USUAL if d != delimiter_of(path, options)]
-        fits = [
-            o for d in others if _cuts_alike(whole, o := dataclasses.replace(options, delimiter=d), table)
-        ]
+        fits = [d for d, o in others.items() if _n_alike(whole, o, table) > 1]
         if len(fits) != 1:
             raise SourceError(str(unclear)) from None
-        return csv_files.header_of(whole, fits[0], table=table), fits[0]
+        return csv_files.header_of(whole, others[fits[0]], table=table), others[fits[0]]
+    asked = options.delimiter is not None or delimiter != USUAL[0] or batch or not options.header
+    there = () if asked else {d for name in header.names for d in others_in(name, delimiter)}
+    cuts = {d: n for d in there if (n := _n_alike(whole, others[d], table)) > 1}
+    if not cuts:
+        return header, options
+    n = _n_alike(whole, options, table)
+    if not n and len(cuts) == 1:
+        chosen = others[next(iter(cuts))]
+        return csv_files.header_of(whole, chosen, table=table), chosen
+    if n and not says_more(header.names, cuts, options.quote):
+        raise SourceError(two_cuts({delimiter: n, **cuts}, csv_files.file_name(whole), table=table))
+    return header, options
 
 
-def _cuts_alike(whole: Split, options: ReadOptions, table: str) -> bool:
-    """Whether a delimiter cuts the first rows of a file into several fields, as many in each."""
+def _n_alike(whole: Split, options: ReadOptions, table: str) -> int:
+    """Into how many fields a delimiter cuts the first rows of a file; 0 if not into as many in each."""
     head = next(csv_files.heads(whole, options))
     try:
         rows = csv_files.read_sample(
             csv_files.open_text(head, options, table=table), options, SAMPLE_ROWS, table=table
         )
     except HoldfastError:
-        return False
-    return len(rows.column_names) > 1
+        return 0
+    return len(rows.column_names)
 
 
 def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:
