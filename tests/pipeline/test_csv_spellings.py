@@ -6,6 +6,7 @@ import datetime as dt
 import gzip
 import json
 import math
+import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -360,6 +361,45 @@ def test_words_are_null_only_where_they_can_be_nothing_else(
     if {*words} != {"nan"}:  # which is a float, where it is not said to be NULL
         assert column(texts, null_values=[""])[:2] == (texts, "text")
     assert column(words)[:2] == (words, "text")
+
+
+@pytest.mark.parametrize(
+    ("texts", "odd", "what"),
+    [
+        ([*map(str, range(50))], ["unknown"], "is no number"),
+        (["1.50", "2.75"] * 20, ["#DIV/0!", "inf"], "are no numbers"),
+        (["1,5", "2,25"] * 20, ["nil", "N.A.", "it's"], "are no numbers"),
+        (["2026-12-31", "2026-01-02"] * 10, ["missing"], "is no date"),
+        (["31.12.2026 14:05", "1.2.2026 3:04"] * 10, ["open"], "is no time"),
+        (["True", "False"] * 10, ["maybe"], "is no boolean"),
+    ],
+)
+def test_a_few_odd_texts_that_make_texts_of_a_column_are_told(
+    texts: list[str], odd: list[str], what: str
+) -> None:
+    values, kind, [note] = column([*texts, *odd])
+    assert (values, kind) == ([*texts, *odd], "text")
+    shown = ", ".join(map(repr, odd))
+    assert note.startswith(f"t: x: texts, since {shown} {what}; --null '' --null {odd[0]!r}")
+    assert note.endswith(f"reads {'it' if len(odd) == 1 else 'them'} as NULL, --types x=text keeps the texts")
+    given = shlex.split(note.partition("; ")[2].partition(" reads")[0])
+    values, kind, _ = column([*texts, *odd], null_values=given[1::2])
+    assert (values[-1], kind != "text") == (None, True)
+    assert column([*texts, *odd], types={"x": "text"})[2] == ()
+    [note] = column([*texts, *odd, "NA"])[2]
+    assert "--null '' --null 'NA' --null " in note
+
+
+def test_columns_of_texts_are_not_told() -> None:
+    many = [*map(str, range(50))]
+    for texts in (
+        [*many, "a", "b", "c", "d"],
+        [*many[:9], "unknown", "unknown"],
+        [f"{n:03}" for n in range(50)] + ["unknown"],
+        ["Rome", "Oslo"] * 20,
+        [*many, "a text that nobody would call a word for something that is not there"],
+    ):
+        assert column(texts) == (texts, "text", ())
 
 
 def test_what_a_table_has_recognised_holds_for_its_batches(ws: holdfast.Workspace, tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ from holdfast.core.sources.respelling import (
     WORDS,
     WORDS_BESIDE_NAN,
     form_of,
+    odd_note,
+    odd_texts,
     respelt,
     survivors,
     without_words,
@@ -158,6 +160,7 @@ def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:
     forms, spellings, types = dict(options.forms), {}, []
     untold: dict[str, list[str]] = {}
     worded: dict[tuple[str, ...], list[str]] = {}
+    odd: dict[tuple[tuple[str, ...], tuple[str, ...], Type], list[str]] = {}
     for name in source.names:
         bare, seen = without_words(sample[name], options.typed_nulls)
         form, unclear, t = forms.get(name), None, declared.get(name)
@@ -176,9 +179,15 @@ def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:
         if spelling is not None:
             spellings[name] = spelling
         types.append(t)
-        if t == TEXT and seen and not batch and name not in declared:
-            worded.setdefault(tuple(seen), []).append(name)
+        if t == TEXT and not batch and name not in declared:
+            strange = odd_texts(bare) if unclear is None else []
+            type_else = _type_without(bare, strange, options) if strange else TEXT
+            if type_else != TEXT:
+                odd.setdefault((tuple(strange), tuple(seen), type_else), []).append(name)
+            elif seen:
+                worded.setdefault(tuple(seen), []).append(name)
     notes = [f"{listing(names)}: {what.format(shorten(names[0])[1:-1])}" for what, names in untold.items()]
+    notes += [odd_note(names, *key) for key, names in odd.items()]
     source.notes = (*notes, *(words_note(names, words) for words, names in worded.items()))
     source.options = dataclasses.replace(options, spellings=spellings, forms=forms)
     source.types = tuple(types)
@@ -189,3 +198,11 @@ def _guess(bare: pa.ChunkedArray, spelling: str | None, form: str | None) -> Typ
     if bare.null_count == len(bare):  # nothing, or nothing but words: these are what it holds
         return TEXT
     return next(survivors(bare, spelling, form, ()))
+
+
+def _type_without(bare: pa.ChunkedArray, odd: Sequence[str], options: ReadOptions) -> Type:
+    """The type of a column by its sample without some texts."""
+    rest, _ = without_words(bare, odd)
+    t = _guess(rest, spelling_of(rest), None)
+    form, _ = form_of(rest, options, None, recognise=True) if t == TEXT else (None, None)
+    return t if form is None else _guess(rest, spelling_of(respelt(rest, form)), form)

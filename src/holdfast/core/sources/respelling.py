@@ -24,6 +24,7 @@ A column whose values turn out to be texts is read to the letter, whatever its f
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -312,6 +313,9 @@ _GUISES: Mapping[str, str] = {
     "times": r"^([0-9]{1,2}[/.\-][0-9]{1,2}[/.\-][0-9]{4}|[0-9]{2}[/.\-][0-9]{2}[/.\-][0-9]{2}"
     r"|[0-9]{4}[/.\-][0-9]{1,2}[/.\-][0-9]{1,2})([ T,].*)?$",
 }
+# What any value that is no text looks like, roughly; and how few others, and rows of those, are worth a note.
+_VALUE = r"^[-+]?[0-9.,][0-9.,:/+\-' TZeE]*$|^(?i:true|false)$"
+MAX_ODD, ODD_ROWS = 3, 10
 UNTOLD: Mapping[str, str] = {
     "dates": "dates are texts, since day and month cannot be told apart; --dates dmy or --dates mdy says it",
     "commas": "numbers are texts, since commas may be decimal or of thousands; --decimal , says decimal, "
@@ -355,8 +359,41 @@ def json_notes(samples: Mapping[str, Sequence[str]], declared: Collection[str]) 
 
 def words_note(names: Sequence[str], words: Sequence[str]) -> str:
     """What is said of columns of texts that have words for NULL in them."""
-    given = " ".join(f"--null '{word}'" for word in ("", *words))
-    return f"{listing(names)}: {', '.join(words)} is a text like any other; {given} reads it as NULL"
+    return f"{listing(names)}: {', '.join(words)} is a text like any other; {_nulls(words)} reads it as NULL"
+
+
+def odd_texts(bare: Texts) -> list[str]:
+    """The few texts of a column that do not look like values of any type where nearly all others do, or none.
+
+    >>> odd_texts(pa.chunked_array([["1.5"] * 10 + ["unknown"]], pa.large_string()))
+    ['unknown']
+    """
+    odd: list[str] = []
+    for part in (bare.slice(0, 64), bare):  # of most columns of texts the first ones show it
+        present = part.drop_null()
+        unlike = present.filter(pc.invert(pc.match_substring_regex(present, _VALUE)))
+        odd = pc.unique(unlike).to_pylist()
+        if len(odd) > MAX_ODD:
+            return []
+    few = len(unlike) * ODD_ROWS <= len(present)
+    return odd if few and all(0 < len(text) <= 40 for text in odd) else []
+
+
+def odd_note(names: Sequence[str], odd: Sequence[str], words: Sequence[str], t: Type) -> str:
+    """What is said of columns that would be of a type but for a few texts; `words`: those for NULL there."""
+    what = {"bool": "boolean", "date": "date", "timestamp": "time"}.get(t.family, "number")
+    shown = ", ".join(shorten(text) for text in odd)
+    it, is_no = ("it", f"is no {what}") if len(odd) == 1 else ("them", f"are no {what}s")
+    return (
+        f"{listing(names)}: texts, since {shown} {is_no}; {_nulls([*words, *odd])} reads {it} as NULL, "
+        f"--types {shorten(names[0])[1:-1]}=text keeps the texts"
+    )
+
+
+def _nulls(words: Sequence[str]) -> str:
+    """The options by which fields that are empty or one of some words are NULL."""
+    quoted = (shlex.quote(word) if "'" in word else f"'{word}'" for word in ("", *words))
+    return " ".join(f"--null {word}" for word in quoted)
 
 
 def remedy(text: str, t: Type) -> str:
