@@ -75,8 +75,9 @@ def test_show(shell: Shell) -> None:
     assert outcome.out.splitlines() == [
         "people: 3 rows, 2 minimal keys (version 1)",
         "    1  phone",
-        "    2  name, age",
+        "  ... and 1 key that may be chance; all with 'holdfast show --all'",
     ]
+    assert shell("show", "--all").out.splitlines()[1:] == ["    1  phone", "    2  name, age"]
 
 
 def test_show_as_json(shell: Shell) -> None:
@@ -374,7 +375,7 @@ def test_track_all_is_one_version(tmp_path: Path) -> None:
     outcome = shell("track-all", people, f"orders={orders}", "--kinds", "ucc,ind")
     assert (outcome.code, outcome.err) == (0, "")
     lines = outcome.out.splitlines()
-    by_chance = "  ... and 1 key that may be chance; see it with 'holdfast show'"  # no names are alike
+    by_chance = "  ... and 1 key that may be chance; see it with 'holdfast show --all'"  # no names are alike
     assert lines[:3] == ["customers: 4 rows, 2 minimal keys", "  [id]", by_chance]
     assert lines[3].startswith("orders: 5 rows, 1 minimal key, 2 inclusions in the workspace (version 1, ")
     assert lines[4:] == [
@@ -393,7 +394,7 @@ def test_show_of_a_workspace_with_inclusions(shop: Shell) -> None:
     assert outcome.out.splitlines() == [
         "customers: 4 rows, 2 minimal keys (version 1)",
         "    1  id",
-        "    1  name",
+        "  ... and 1 key that may be chance; all with 'holdfast show --all'",
         "",
         "orders: 5 rows, 1 minimal key (version 1)",
         "    1  nr",
