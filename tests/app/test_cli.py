@@ -763,6 +763,18 @@ def test_export_of_keys_alone(shell: Shell) -> None:
     assert "FOREIGN KEY" not in outcome.out
 
 
+def test_the_primary_key_of_a_table_without_inclusions_is_exported(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    rows = "".join(f"{n},{n % 7},{n % 11}\n" for n in range(1, 60))
+    source = shell.file("parts.csv", f"part_id,shelf,box\n{rows}")
+    assert shell("track", "parts", source, "--kinds", "ucc").code == 0
+    best = shell("show", "--json").json()["dependencies"][0]
+    assert (best["columns"], best["role"]) == (["part_id"], "primary key")
+    assert 'CONSTRAINT "parts_pk" PRIMARY KEY ("part_id")' in shell("export").out
+    shell("apply", "parts", "--inserts", shell.file("b.csv", "part_id,shelf,box\n,1,2\n"))
+    assert "-- [part_id] is UNIQUE and not the PRIMARY KEY" in shell("export").out
+
+
 def test_what_is_exported_can_be_loaded(tmp_path: Path) -> None:
     """A boss stands below in the file, a table has a space in its name, and a text is long."""
     shell = Shell(tmp_path)
