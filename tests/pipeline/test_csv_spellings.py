@@ -324,6 +324,21 @@ def test_a_batch_may_spell_decimals_otherwise(ws: holdfast.Workspace, tmp_path: 
         ws.apply("t", inserts=batch)
 
 
+def test_what_a_value_with_a_decimal_comma_needs(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    """The column knows the comma: it lacks digits."""
+    path, batch = tmp_path / "t.csv", tmp_path / "b.csv"
+    path.write_text('id,amt\n1,"1,5"\n2,"2,0"\n')
+    ws.track("t", path)
+    batch.write_text('id,amt\n3,"7,25"\n')
+    with pytest.raises(ColumnTypeError) as caught:
+        ws.apply("t", inserts=batch)
+    assert "is decimal(18,1); the batch has '7,25' in row 1" in str(caught.value)
+    step = "Next step: track the table again with --types amt=decimal(18,2), or mend the value."
+    assert str(caught.value).endswith(step)
+    ws.track("u", path, options={"types": {"amt": "decimal(18,2)"}})
+    assert ws.apply("u", inserts=batch).n_inserted == 1
+
+
 # -- booleans and NULL ---------------------------------------------------------------------------
 
 

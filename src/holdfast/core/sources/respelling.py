@@ -396,15 +396,21 @@ def _nulls(words: Sequence[str]) -> str:
     return " ".join(f"--null {word}" for word in quoted)
 
 
-def remedy(text: str, t: Type) -> str:
+def remedy(text: str, t: Type, form: str | None = None) -> str:
     """The option by which a text that is no value of a type may be one, as the start of a sentence; or "".
+
+    A column that has a form keeps it, whatever the options say.
 
     >>> remedy("31/12/2026", Type("date")), remedy("NA", Type("int")), remedy("x", Type("int"))
     ('say --dates dmy or mdy, ', "read it as NULL with --null '' --null 'NA', ", '')
+    >>> remedy("7,25", Type("float")), remedy("7,25", Type("float"), "comma")
+    ("say --decimal ',', ", '')
     """
     value = pa.chunked_array([[text]], pa.large_string())
     if text in WORDS:
         return f"read it as NULL with --null '' --null '{text}', "
+    if form is not None:
+        return ""
     if t.family in ("date", "timestamp") and _all_match(value, _TIMES[DMY]):
         return "say --dates dmy or mdy, "
     if t.family in NUMBERS and "," in text and _all_match(value, _grouped(",", ".")):
