@@ -168,7 +168,13 @@ def test_times_on_days(
         (["2026-02-31 03:04"], "text", "dates are texts as they are spelt"),
         (["2026-01-02 24:00"], "text", "dates are texts as they are spelt"),
         (["2026-01-02T03:04:05+25:00"], "text", "dates are texts as they are spelt"),
-        (["31.12.26"], "text", "dates are texts as they are spelt"),
+        (["31.12.26", "01.02.26"], "text", "since their years have two digits; 2026-12-31 and 31/12/2026"),
+        (["31/12/26 14:05"], "text", "since their years have two digits"),
+        (["05-Jan-2026", "6 May 2026"], "text", "since their months are words; 2026-12-31 and 31/12/2026"),
+        (["January 5, 2026", "dec. 31 2025"], "text", "since their months are words"),
+        (["5:05 PM", "11:30:15 a.m."], "text", "times of the day are texts as they are spelt; --types"),
+        (["yes", "No"], "text", "x: yes and no are texts; --types x=bool reads them as booleans"),
+        (["t", "f", "T"], "text", "x: t and f are texts; --types x=bool"),
         (["12/31/2026 2:05 PM"], "text", "dates are texts as they are spelt"),
         (["10%", "5.5 %"], "text", "numbers are texts, for the signs beside them"),
         (["$1,234.50", "€ 3"], "text", "numbers are texts, for the signs beside them"),
@@ -542,6 +548,16 @@ def test_columns_without_a_name_and_names_that_come_again() -> None:
     assert (list(columns), notes) == (["i", "a", "b", "c", "d", "e"], ())
     with pytest.raises(SchemaError, match="has 6 columns, and 2 names are given"):
         tracked(text, names=["i", "a"])
+
+
+def test_blanks_around_a_name_are_told(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    columns, _, notes = tracked("id, name,v \n1,a,2\n")
+    assert list(columns) == ["id", " name", "v "]
+    assert notes == ("t: ' name', 'v ': the blanks are part of the name (--names gives others)",)
+    assert tracked("id, name\n1,a\n", names=["id", " name"])[2] == ()
+    (tmp_path / "t.csv").write_text("id, name\n1,a\n")
+    ws.track("t", tmp_path / "t.csv")
+    assert ws.apply("t", inserts=tmp_path / "t.csv").notes == ()
 
 
 def test_an_empty_column_at_the_end_is_not_lost_if_it_gets_values(

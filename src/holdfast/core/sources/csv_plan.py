@@ -88,6 +88,10 @@ def plan_csv(
             rows = csv_files.first_rows(whole, options, n_rows, table=table)
             samples.append(rows.select(list(names)))
         splits += file_splits
+    blank = [name for name in names if name != name.strip()]
+    if blank and not batch and not options.names:
+        shown = listing([shorten(name) for name in blank])
+        notes[f"{shown}: the blanks are part of the name (--names gives others)"] = None
     sample = pa.concat_tables(samples)
     undecided = [n for n in names if sample[n].null_count == len(sample)]
     later = [s for s in splits if s.path != files[0] or not s.first]

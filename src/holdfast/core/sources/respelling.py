@@ -263,7 +263,16 @@ def _looks_like(present: Texts, options: ReadOptions) -> str | None:
         if _all_match(present, _grouped(mark, point)):
             return UNTOLD["thousands"].replace("OPTIONS", says)
     looks = (what for what, pattern in _GUISES.items() if _all_match(present, pattern))
-    return next((UNTOLD[what] for what in looks if what != "times" or not options.dates), None)
+    guise = next((UNTOLD[what] for what in looks if what != "times" or not options.dates), None)
+    return guise or _two_words(present)
+
+
+def _two_words(present: Texts) -> str | None:
+    """The note on a column of two words that a declared boolean may have."""
+    for pair in zip(_TRUE, _FALSE, strict=True):
+        if _all_in(lower := pc.utf8_lower(present), pair) and len(pc.unique(lower)) == len(pair):
+            return UNTOLD["words"].replace("WORDS", " and ".join(pair))
+    return None
 
 
 def notes_of(schema: Schema, options: ReadOptions) -> tuple[str, ...]:
@@ -307,11 +316,15 @@ _GROUPED = (
     ("'", ".", '--thousands "\'"'),
 )
 # What looks like something that is not read.
+_MONTHS = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _NUMERAL = r"[0-9][0-9.,' ]*"
 _GUISES: Mapping[str, str] = {
     "signs": rf"^[-+]?\p{{Sc}} ?[-+]?{_NUMERAL}$|^[-+]?{_NUMERAL} ?[%\p{{Sc}}]$",
-    "times": r"^([0-9]{1,2}[/.\-][0-9]{1,2}[/.\-][0-9]{4}|[0-9]{2}[/.\-][0-9]{2}[/.\-][0-9]{2}"
+    "times": r"^([0-9]{1,2}[/.\-][0-9]{1,2}[/.\-][0-9]{4}"
     r"|[0-9]{4}[/.\-][0-9]{1,2}[/.\-][0-9]{1,2})([ T,].*)?$",
+    "years": r"^([0-9]{1,2}[/\-][0-9]{1,2}[/\-][0-9]{2}|[0-9]{2}\.[0-9]{2}\.[0-9]{2})([ T,].*)?$",
+    "months": rf"(?i)^([0-9]{{1,2}}[-/. ]*{_MONTHS}|{_MONTHS} [0-9]{{1,2}},?)[-/., ]*[0-9]{{2,4}}([ T,].*)?$",
+    "clocks": r"(?i)^[0-9]{1,2}:[0-9]{2}(:[0-9]{2})? ?[ap]\.?m\.?$",
 }
 # What any value that is no text looks like, roughly; and how few others, and rows of those, are worth a note.
 _VALUE = r"^[-+]?[0-9.,][0-9.,:/+\-' TZeE]*$|^(?i:true|false)$"
@@ -324,6 +337,10 @@ UNTOLD: Mapping[str, str] = {
     "signs": "numbers are texts, for the signs beside them; without those they are numbers",
     "times": "dates are texts as they are spelt; 2026-12-31 14:05 is read, and with --dates dmy or mdy "
     "31/12/2026 14:05",
+    "years": "dates are texts, since their years have two digits; 2026-12-31 and 31/12/2026 are read",
+    "months": "dates are texts, since their months are words; 2026-12-31 and 31/12/2026 are read",
+    "clocks": "times of the day are texts as they are spelt; --types {}=time reads 17:05:00",
+    "words": "WORDS are texts; --types {}=bool reads them as booleans",
     "digits": "numbers are texts, since not all have as many digits behind the point; --types {}=TYPE reads "
     "them as numbers",
 }
