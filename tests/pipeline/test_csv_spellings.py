@@ -732,6 +732,38 @@ def test_comments_before_the_header_of_a_file_with_another_delimiter(
         assert ws.apply(f"t{k}", snapshot=path).n_inserted == 0
 
 
+@pytest.mark.parametrize("split_bytes", [1 << 20, 9])
+@pytest.mark.parametrize("line", ["sep=;", '"SEP=;"', "sep=,", "sep=\t"])
+@pytest.mark.parametrize("how", ["plain", "mark", "packed", "utf-16"])
+def test_the_delimiter_that_the_first_line_says(
+    ws: holdfast.Workspace, tmp_path: Path, line: str, how: str, split_bytes: int
+) -> None:
+    """As spreadsheets write it, and read it."""
+    delimiter = line.strip('"')[-1]
+    rows = ["id;price EUR;x", "1;2.50;a", "2;3.75;b", ""]
+    text = "\r\n".join([line, *rows]).replace(";", delimiter)
+    path = tmp_path / ("s.csv.gz" if how == "packed" else "s.csv")
+    coded = text.encode({"mark": "utf-8-sig", "utf-16": "utf-16"}.get(how, "utf-8"))
+    path.write_bytes(gzip.compress(coded) if how == "packed" else coded)
+    options = {"encoding": "utf-16"} if how == "utf-16" else {}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("WHOLE_BYTES", "MIN_SPLIT_BYTES", "INLINE_SPLIT_BYTES"):
+            patch.setattr(encoding, name, split_bytes)
+        notes = ws.track("t", path, options=options).notes
+        assert (ws.schema("t").names, ws.n_rows("t")) == (("id", "price EUR", "x"), 2)
+        assert "t: the first line says the delimiter (sep=) and is skipped" in notes
+        again = ws.apply("t", snapshot=path)
+        assert (again.tables[0].n_unchanged, again.notes) == (2, ())
+
+
+def test_a_delimiter_that_is_given_wins_over_the_first_line() -> None:
+    text = "sep=;\nid,v\n1,a;b\n"
+    assert list(tracked(text, delimiter=",")[0]) == ["id", "v"]
+    assert tracked("sep=;\n1;2\n3;4\n", header=False)[0] == {"c0": [1, 3], "c1": [2, 4]}
+    for other in ("sep\n1\n", "sep=x\n1\n", "separate;b\n1;2\n"):
+        assert len(tracked(other)[0]) == other.count(";", 0, 11) + 1
+
+
 def test_a_header_that_begins_with_a_hash_is_told(ws: holdfast.Workspace, tmp_path: Path) -> None:
     note = "t: the header begins with #; --comment '#' skips such lines"
     for text in ("#id;v\n1;2\n", "#id,v\n1,2\n", "# x\n#id,v\n1,2\n"):

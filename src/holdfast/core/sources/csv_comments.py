@@ -1,4 +1,7 @@
-"""Comment lines of CSV files: those before the header are recognised, others are skipped by an option."""
+"""Lines of CSV files that are no records: comments before the header, and `sep=;`, as spreadsheets write it.
+
+Other comments are skipped by an option. What `sep=` says is the delimiter, unless another one is given.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,14 @@ import pyarrow as pa
 
 from holdfast.core.sources.csv_delimiter import others_in
 from holdfast.core.sources.csv_walk import codes_of, in_quotes
+from holdfast.errors import plural
 
 MARK = b"#"
 HEADER_NOTE = "the header begins with #; --comment '#' skips such lines"
+SEP_NOTE = "the first line says the delimiter (sep=) and is skipped"
+# In so many bytes, of which three may be a byte order mark, `sep=` is seen, and the first comment.
+START = 16
+_SEP = re.compile(rb"(?i)\"?sep=([^\w\s\"]|\t)\"?(?:\r\n|\n|\r)")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
@@ -32,6 +40,8 @@ def preamble_size(
     >>> size(b"# by me\na;b\n1;2\n")
     8
     """
+    if (sep := _SEP.match(start)) is not None:
+        return sep.end()
     if comment is not None or not start.startswith(MARK):
         return 0
     before, at = 0, 0
@@ -48,6 +58,28 @@ def preamble_size(
         return at
     unlike = not n and not given and others_in(start[at:end].decode(errors="replace"), delimiter)
     return at if unlike else before
+
+
+def has_preamble(start: bytes) -> bool:
+    """Whether a file that begins so may have lines before its first record."""
+    return start.startswith(MARK) or _SEP.match(start) is not None
+
+
+def said_delimiter(start: bytes) -> str | None:
+    """The delimiter that the first line of a file says.
+
+    >>> said_delimiter(b"sep=;\\r\\nid;v\\r\\n"), said_delimiter(b"sep=x\\n"), said_delimiter(b"id;v\\n")
+    (';', None, None)
+    """
+    sep = _SEP.match(start)
+    return None if sep is None or not sep[1].isascii() else sep[1].decode()
+
+
+def preamble_note(lines: bytes) -> str:
+    """What is said of lines that are skipped before the first record."""
+    if _SEP.match(lines) is not None:
+        return SEP_NOTE
+    return f"{plural(n_lines(lines), 'line')} with # at the start skipped; --comment '' reads them"
 
 
 def _line_end(text: bytes, start: int) -> int:

@@ -22,8 +22,10 @@ from holdfast.core.sources.columnar import check_columns, first_line
 from holdfast.core.sources.csv_comments import (
     HEADER_NOTE,
     MARK,
+    START,
     behind_lines,
-    n_lines,
+    has_preamble,
+    preamble_note,
     preamble_size,
     without_comments,
 )
@@ -46,7 +48,6 @@ from holdfast.errors import (
     HoldfastError,
     SchemaError,
     SourceError,
-    plural,
     shorten,
 )
 
@@ -158,8 +159,7 @@ def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
         fields.append("")
     names, trailing, notes = names_of(fields, options, file_name(split), table=table)
     if lead:
-        n_skipped = n_lines(body.slice(0, lead).to_pybytes())
-        notes += (f"{plural(n_skipped, 'line')} with # at the start skipped; --comment '' reads them",)
+        notes += (preamble_note(body.slice(0, lead).to_pybytes()),)
     if options.header and options.comment is None and body.slice(begin, 1).to_pybytes() == MARK:
         notes += (HEADER_NOTE,)
     lines_before = body.slice(0, end).to_pybytes().count(b"\n")
@@ -205,7 +205,7 @@ def _ended(body: Any, delimiter: str) -> Any:
 
 def _lead(path: str, options: ReadOptions, table: str) -> int:
     """The bytes of a file before its first record: its byte order mark, and comments."""
-    size, length = size_of(path), len(BOM) + len(MARK)
+    size, length = size_of(path), START
     while True:
         start = raw_bytes(path, 0, min(length, size), table)
         skip, whole = bom_size(start), length >= size
@@ -225,7 +225,7 @@ def _lead_in(body: Any, split: Split, delimiter: str, options: ReadOptions, tabl
     """The bytes of the comments before the first record in the text of a first split, which may be short."""
     if not can_split(split.path, options):
         return _preamble(body.to_pybytes(), delimiter, options, whole=True) or 0
-    if body.slice(0, min(body.size, 1)).to_pybytes() != MARK:
+    if not has_preamble(body.slice(0, min(body.size, START)).to_pybytes()):
         return 0
     lead = _lead(split.path, options, table)
     # In UTF-8 it may have more bytes than in the file, but it has as many lines.
@@ -238,7 +238,7 @@ def _header_end(path: str, size: int, options: ReadOptions, table: str) -> int:
     while True:
         start = raw_bytes(path, 0, min(length, size), table)
         skip = bom_size(start)
-        if start.slice(skip, min(1, start.size - skip)).to_pybytes() == MARK:
+        if has_preamble(start.slice(skip, min(START, start.size - skip)).to_pybytes()):
             skip = _lead(path, options, table)
         record = start.slice(min(skip, start.size))
         end = skip + first_record(record, delimiter, options.quote)[1]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
 from collections.abc import Sequence
+from typing import IO
 
 import pyarrow as pa
 
 from holdfast.core.sources import columnar, csv_files
-from holdfast.core.sources.csv_comments import HEADER_NOTE
+from holdfast.core.sources.csv_comments import HEADER_NOTE, SEP_NOTE, START, said_delimiter
 from holdfast.core.sources.csv_delimiter import (
     USUAL,
     UnclearDelimiterError,
@@ -21,7 +23,9 @@ from holdfast.core.sources.csv_delimiter import (
     two_cuts,
 )
 from holdfast.core.sources.csv_walk import Walk
-from holdfast.core.sources.raw_files import size_of
+from holdfast.core.sources.encodings import BOM, is_utf8, without_mark
+from holdfast.core.sources.packed import packing_of, unpacked
+from holdfast.core.sources.raw_files import opened_raw, size_of
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
 from holdfast.core.sources.respelling import (
     WORDS,
@@ -80,7 +84,7 @@ def plan_csv(
         ]
         header = first if path == files[0] else csv_files.header_of(file_splits[0], options, table=table)
         names, trailing = names or header.names, trailing or header.trailing
-        notes |= dict.fromkeys(n for n in header.notes if not batch or n != HEADER_NOTE)
+        notes |= dict.fromkeys(n for n in header.notes if not batch or n not in (HEADER_NOTE, SEP_NOTE))
         same_columns(header.names, names, path, files[0], table)
         if len(samples) < 10:
             # Of the file, not of its first split: how a column is spelt must not depend on the cuts.
@@ -120,6 +124,8 @@ def _first_header(
     """
     size = size_of(path)
     whole = Split("csv", path, 0, size, size)
+    if options.delimiter is None and (said := said_delimiter(_start(path, options, table))) is not None:
+        options = dataclasses.replace(options, delimiter=said)
     delimiter = delimiter_of(path, options)
     others = {d: dataclasses.replace(options, delimiter=d) for d in USUAL if d != delimiter}
     try:
@@ -141,6 +147,18 @@ def _first_header(
     if n and not says_more(header.names, cuts, options.quote):
         raise SourceError(two_cuts({delimiter: n, **cuts}, csv_files.file_name(whole), table=table))
     return header, options
+
+
+def _start(path: str, options: ReadOptions, table: str) -> bytes:
+    """The first bytes of a file as UTF-8, without a byte order mark."""
+    with contextlib.ExitStack() as open_:
+        file: IO[bytes] = open_.enter_context(opened_raw(path))
+        if packing := packing_of(path):
+            file = open_.enter_context(unpacked(file, packing, os.path.basename(path), table))
+        start = file.read(4 * START)  # a letter has four bytes at most
+    if not is_utf8(options):
+        return without_mark(start.decode(options.encoding, "replace"), options.encoding).encode()
+    return start.removeprefix(BOM)
 
 
 def _n_alike(whole: Split, options: ReadOptions, table: str) -> int:
