@@ -309,6 +309,13 @@ def test_explain(shell: Shell) -> None:
     assert document["minimal"]
 
 
+def test_a_name_in_another_case_is_hinted_at(shell: Shell) -> None:
+    for table, column, meant in (("people", "PHONE", "phone"), ("People", "phone", "people")):
+        told = shell("explain", table, column)
+        assert told.code == 2
+        assert f" Did you mean {meant!r}?" in told.err
+
+
 def test_log_drop_merge_verify(shell: Shell) -> None:
     assert shell("apply", "people", "--inserts", shell.file("b.csv", BREAKS_PHONE)).code == 0
     assert shell("merge", "people", "--json").json() == {"table": "people", "version": 3, "merged": True}
