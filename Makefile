@@ -11,9 +11,12 @@ STAMP := $(VENV)/.holdfast-dev
 BENCH_STAMP := $(VENV)/.holdfast-bench
 SHIPPED := src/holdfast/core/engine/kernels/compiled
 PYTHON ?= python3
+PYTHONS ?= python3.11 python3.12 python3.13
+# What `wheel` needs: `wheels` builds in environments that have no tools.
+ENVIRONMENT := $(STAMP)
 PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-.PHONY: help setup demo test test-slow test-oldest lint check bench wheel clean
+.PHONY: help setup demo test test-slow test-oldest lint check bench wheel wheels clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +28,7 @@ help:
 	@echo "make check      lint, then test"
 	@echo "make bench      the benchmarks (installs the peers first)"
 	@echo "make wheel      a wheel with compiled kernels, for this Python and this kind of processor, in dist"
+	@echo "make wheels     the same for python3.11, python3.12 and python3.13, those of them that are here"
 	@echo "make clean      remove the environment and everything that tools left behind"
 
 setup: $(STAMP)
@@ -56,11 +60,22 @@ bench: $(BENCH_STAMP)
 	$(BIN)/python -m benchmarks
 
 # Where it is installed nothing is compiled. The folder goes again: in place, kernels are for this processor.
-wheel: $(STAMP)
+wheel: $(ENVIRONMENT)
 	@$(BIN)/python -m holdfast.kernels --ship
 	@$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps -w dist . ; \
 	  status=$$?; rm -rf $(SHIPPED); exit $$status
 	@ls dist/*.whl
+
+# Kernels are compiled by the Python that they are for: each has an environment of its own, with no tools in it.
+wheels:
+	@for python in $(PYTHONS); do \
+	  if ! name=$$("$$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null); then \
+	    echo "there is no $$python here: no wheel for it"; \
+	    continue; \
+	  fi; \
+	  venv=$(VENV)/wheels/$$name; \
+	  $(MAKE) --no-print-directory wheel VENV=$$venv PYTHON="$$python" ENVIRONMENT=$$venv/.holdfast-bare || exit 1; \
+	done
 
 clean:
 	rm -rf $(VENV) $(SHIPPED) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -89,6 +104,11 @@ $(STAMP): pyproject.toml | $(BIN)/python
 	       $(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[jre]'; }
 	@$(BIN)/python -m holdfast.kernels
 	@$(BIN)/python -m holdfast.core.engine.class_archive || true
+	@touch $@
+
+$(VENV)/.holdfast-bare: pyproject.toml | $(BIN)/python
+	@echo "setting up $(VENV)"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e .
 	@touch $@
 
 $(BENCH_STAMP): $(STAMP)

@@ -91,6 +91,19 @@ def listing(names: Sequence[str], limit: int = 12) -> str:
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 
+def hint_at(name: str, names: Iterable[str]) -> str:
+    """A question for which name one is meant, whatever its case; "" if none is near.
+
+    >>> hint_at("email", ["id", "EMAIL"]), hint_at("emial", ["id", "email"]), hint_at("x", ["id"])
+    (" Did you mean 'EMAIL'?", " Did you mean 'email'?", '')
+    """
+    by_case: dict[str, str] = {}
+    for one in names:
+        by_case.setdefault(one.casefold(), one)
+    near = difflib.get_close_matches(name.casefold(), by_case, n=1)
+    return f" Did you mean {by_case[near[0]]!r}?" if near else ""
+
+
 class HoldfastError(Exception):
     """Base of all errors that holdfast raises on purpose."""
 
@@ -115,8 +128,7 @@ class UnknownColumnError(SchemaError):
         cls, table: str, version: int | None, name: str, columns: Sequence[str]
     ) -> UnknownColumnError:
         where = f"table {table!r}" + (f" (version {version})" if version is not None else "")
-        near = difflib.get_close_matches(name, columns, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = hint_at(name, columns)
         return cls(f"{where} has no column {shorten(name)}. Columns: {listing(columns)}.{hint}")
 
 
@@ -133,8 +145,7 @@ class UnknownTableError(HoldfastError):
 
     @classmethod
     def from_missing(cls, name: str, tables: Sequence[str]) -> UnknownTableError:
-        near = difflib.get_close_matches(name, tables, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = hint_at(name, tables)
         if not tables:
             return cls(
                 f"the workspace has no table {shorten(name)}: it tracks none. Start with 'holdfast track'."

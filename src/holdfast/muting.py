@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.commit import Committer
+from holdfast.core.rows.asked_conditions import asked_condition
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.writer import Writer
 from holdfast.core.store.ledger_rows import SHARED, CommitRow
-from holdfast.core.words.condition import Condition, columns_of, formula_of, read_condition
+from holdfast.core.words.condition import Condition, columns_of, formula_of
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.core.words.notation import inclusion_text
 from holdfast.core.words.predicate import Dc
@@ -101,7 +102,7 @@ def dependency_asked(readers: Readers, reader: Any, asked: tuple[Any, ...]) -> D
     if reader is readers.row_rules:
         return parse_row_rule(text, state.schema, table=table, version=base)
     if reader is readers.checks:
-        node = read_condition(text, state.schema, table=table, version=base)
+        node = asked_condition(text, state.schema, table=table, version=base)
         return Condition(table, formula_of(node), columns_of(node))
     dependency: Dependency = reader.explain(*asked).dependency  # of a class from elsewhere
     return dependency

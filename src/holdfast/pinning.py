@@ -13,11 +13,12 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from holdfast.commit import Committer
+from holdfast.core.rows.asked_conditions import asked_condition
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.writer import Context, Writer
 from holdfast.core.store.ledger_rows import SHARED, CommitRow
 from holdfast.core.words.change import Pin
-from holdfast.core.words.condition import OTHER_ROW, formula_of, is_condition, read_condition
+from holdfast.core.words.condition import OTHER_ROW, formula_of, is_condition
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.notation import ARROW, parse_fd
 from holdfast.core.words.predicate import Predicate, written_name
@@ -201,7 +202,7 @@ class _Draft:
         if arrow:
             text = _as_rule(text, state, self.base)
         elif is_condition(text) or (is_row_rule(text) and not OTHER_ROW.search(text)):
-            node = read_condition(text, state.schema, table=state.table, version=self.base)
+            node = asked_condition(text, state.schema, table=state.table, version=self.base)
             return PinnedCheck(formula_of(node), 0, ())
         predicates = written_rules.read_rule(text, state.schema, state.table, self.base)
         return PinnedRule(predicates, 0, (), arrow=arrow)
@@ -235,8 +236,8 @@ class _Draft:
                 )
             raise UsageError(
                 f"{dependent} in {referenced} does not hold now, or its right side contains no key; of "
-                "several columns only inclusions in a key are kept. 'holdfast show --kind ind' lists them. "
-                "With a tolerance (--at-most) any can be pinned: its rows are counted."
+                "several columns only inclusions in a key are kept. 'holdfast show --kind ind --all' lists "
+                "them. With a tolerance (--at-most) any can be pinned: its rows are counted."
             )
         return pinned
 

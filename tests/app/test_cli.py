@@ -75,8 +75,9 @@ def test_show(shell: Shell) -> None:
     assert outcome.out.splitlines() == [
         "people: 3 rows, 2 minimal keys (version 1)",
         "    1  phone",
-        "    2  name, age",
+        "  ... and 1 key that may be chance; all with 'holdfast show --all'",
     ]
+    assert shell("show", "--all").out.splitlines()[1:] == ["    1  phone", "    2  name, age"]
 
 
 def test_show_as_json(shell: Shell) -> None:
@@ -308,6 +309,13 @@ def test_explain(shell: Shell) -> None:
     assert document["minimal"]
 
 
+def test_a_name_in_another_case_is_hinted_at(shell: Shell) -> None:
+    for table, column, meant in (("people", "PHONE", "phone"), ("People", "phone", "people")):
+        told = shell("explain", table, column)
+        assert told.code == 2
+        assert f" Did you mean {meant!r}?" in told.err
+
+
 def test_log_drop_merge_verify(shell: Shell) -> None:
     assert shell("apply", "people", "--inserts", shell.file("b.csv", BREAKS_PHONE)).code == 0
     assert shell("merge", "people", "--json").json() == {"table": "people", "version": 3, "merged": True}
@@ -374,7 +382,7 @@ def test_track_all_is_one_version(tmp_path: Path) -> None:
     outcome = shell("track-all", people, f"orders={orders}", "--kinds", "ucc,ind")
     assert (outcome.code, outcome.err) == (0, "")
     lines = outcome.out.splitlines()
-    by_chance = "  ... and 1 key that may be chance; see it with 'holdfast show'"  # no names are alike
+    by_chance = "  ... and 1 key that may be chance; see it with 'holdfast show --all'"  # no names are alike
     assert lines[:3] == ["customers: 4 rows, 2 minimal keys", "  [id]", by_chance]
     assert lines[3].startswith("orders: 5 rows, 1 minimal key, 2 inclusions in the workspace (version 1, ")
     assert lines[4:] == [
@@ -393,7 +401,7 @@ def test_show_of_a_workspace_with_inclusions(shop: Shell) -> None:
     assert outcome.out.splitlines() == [
         "customers: 4 rows, 2 minimal keys (version 1)",
         "    1  id",
-        "    1  name",
+        "  ... and 1 key that may be chance; all with 'holdfast show --all'",
         "",
         "orders: 5 rows, 1 minimal key (version 1)",
         "    1  nr",
@@ -760,6 +768,18 @@ def test_export_of_keys_alone(shell: Shell) -> None:
     outcome = shell("export", "--all-keys")
     assert 'UNIQUE ("phone")' in outcome.out
     assert "FOREIGN KEY" not in outcome.out
+
+
+def test_the_primary_key_of_a_table_without_inclusions_is_exported(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    rows = "".join(f"{n},{n % 7},{n % 11}\n" for n in range(1, 60))
+    source = shell.file("parts.csv", f"part_id,shelf,box\n{rows}")
+    assert shell("track", "parts", source, "--kinds", "ucc").code == 0
+    best = shell("show", "--json").json()["dependencies"][0]
+    assert (best["columns"], best["role"]) == (["part_id"], "primary key")
+    assert 'CONSTRAINT "parts_pk" PRIMARY KEY ("part_id")' in shell("export").out
+    shell("apply", "parts", "--inserts", shell.file("b.csv", "part_id,shelf,box\n,1,2\n"))
+    assert "-- [part_id] is UNIQUE and not the PRIMARY KEY" in shell("export").out
 
 
 def test_what_is_exported_can_be_loaded(tmp_path: Path) -> None:

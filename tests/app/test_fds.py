@@ -92,7 +92,8 @@ def test_dependencies_of_keys_alone_are_only_counted(tmp_path: Path) -> None:
     ]
     change = DependencyChange("appeared", Ucc("t", ("a",)), "holds")
     many = Change("track", 1, (part("t", 9, 0, 9, 5_001, unlisted=5_000),), (change,), 0.1)
-    assert printed(many).splitlines()[1:] == ["  [a]", "  ... and 5,000 more; see them with 'holdfast show'"]
+    where = "see them with 'holdfast show --all'"
+    assert printed(many).splitlines()[1:] == ["  [a]", f"  ... and 5,000 more; {where}"]
 
 
 @pytest.mark.parametrize(

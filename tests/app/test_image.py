@@ -41,6 +41,18 @@ def environment(folder: Path) -> dict[str, str]:
     return kept | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_a_wheel_for_every_python_that_is_here() -> None:
+    pythons = f"{sys.executable} no-such-python"
+    done = subprocess.run(
+        ["make", "-n", "wheels", f"PYTHONS={pythons}"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    folder = f".venv/wheels/{sys.version_info.major}.{sys.version_info.minor}"
+    assert f'exec "$python" -m venv {folder};' in done.stdout
+    assert f"{folder}/bin/python -m holdfast.kernels --ship" in done.stdout
+    assert "there is no no-such-python here: no wheel for it" in done.stdout
+
+
 @pytest.mark.slow  # compiles all kernels
 @pytest.mark.skipif(not compiling.baselines(), reason="this processor is less than the baseline")
 def test_the_steps_of_the_image(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 import holdfast
 from app.shell import Shell
 from holdfast.app.explorer.api import Explorer
+from holdfast.app.report.chance import CHANCE_SHOWN
 from holdfast.app.report.log import print_log
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.texts import dependency_text
@@ -151,8 +152,35 @@ def test_a_change_prints_what_matters(shop: Shell) -> None:
     assert any(line.endswith(" more would break") for line in lines)
 
 
+def test_show_counts_what_looks_like_chance(shop: Shell) -> None:
+    document = shop("show", "--json").json()["dependencies"]
+    for kind, says in (("ind", "inclusions between id ranges"), ("ucc", "keys that may be chance")):
+        those = [d for d in document if d["kind"] == kind and (kind == "ind" or d["table"] == "rental")]
+        meant = [d for d in those if d["role"] != "chance"]
+        assert len(meant) < len(those) - 1
+        asked = ["show", "--kind", kind, *([] if kind == "ind" else ["--table", "rental"])]
+        head, *lines, last = shop(*asked).out.splitlines()
+        everything = shop(*asked, "--all").out.splitlines()
+        assert (head, lines) == (everything[0], everything[1 : len(meant) + 1])
+        assert last == f"  ... and {len(those) - len(meant)} {says}; all with 'holdfast show --all'"
+        assert len(everything) == len(those) + 1
+
+
+def test_show_lists_some_chance_if_there_is_nothing_else(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    for name in ("apes", "bees", "cats"):
+        rows = "".join(f"{n},{n % 3}\n" for n in range(1, 30))
+        source = shell.file(f"{name}.csv", f"{name[0]}x,{name[0]}y\n{rows}")
+        assert shell("track", name, source, "--kinds", "ind").code == 0
+    inds = [d for d in shell("show", "--json").json()["dependencies"] if d["kind"] == "ind"]
+    assert {d["role"] for d in inds} == {"chance"}
+    lines = shell("show", "--kind", "ind").out.splitlines()
+    assert len(inds) > CHANCE_SHOWN
+    assert len(lines) == 1 + CHANCE_SHOWN + 1
+
+
 def test_lists_have_one_order_too(shop: Shell) -> None:
-    text = shop("show", "--kind", "ind").out.splitlines()
+    text = shop("show", "--kind", "ind", "--all").out.splitlines()
     assert text[0].endswith("inclusions, 2 foreign keys first (version 1)")
     foreign = {line.split("  ")[1] for line in text[1:3]}
     assert foreign == {FOREIGN_KEY, "rental[film_id] in film[film_id]"}
@@ -163,7 +191,7 @@ def test_lists_have_one_order_too(shop: Shell) -> None:
     assert all(a <= b for a, b in pairwise(places))
     keys = [d for d in document if d["kind"] == "ucc" and d["table"] == "rental"]
     assert (keys[0]["columns"], keys[0]["role"]) == (["rental_id"], "primary key")
-    shown = shop("show", "--kind", "ucc", "--table", "rental").out.splitlines()[1:]
+    shown = shop("show", "--kind", "ucc", "--table", "rental", "--all").out.splitlines()[1:]
     assert [line.split(maxsplit=1)[1] for line in shown] == [", ".join(k["columns"]) for k in keys]
     with holdfast.open(shop.folder / "my.hold", engine="inline") as ws:
         told = Explorer(ws).answer("workspace/dependencies", {"kind": "ind", "table": "rental"})

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from app.shell import validator
 from holdfast.app import cli
 from holdfast.core.engine import packing
 from holdfast.core.engine.packing import FOLDER, needed_files, settings_for
@@ -68,6 +69,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "holdfast/core/rows/tasks.py" in names
     assert [path.name for path in tmp_path.iterdir()] == ["h.tar.gz"]
     told = json.loads(run(str(archive), "--json").stdout)
+    validator("pack").validate(told)
     assert told["settings"] == settings_for(str(archive))
     assert told["n_files"] == len(names) - 1  # but for the note
     refused = run(str(tmp_path / "no" / "h.tar.gz"))

@@ -6,6 +6,7 @@ import datetime as dt
 import math
 import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import holdfast
+from holdfast.core.rows.asked_conditions import asked_condition
 from holdfast.core.rows.condition_tests import violated
 from holdfast.core.store.arrow_types import arrow_type
 from holdfast.core.words.condition import (
@@ -173,7 +176,6 @@ def test_spellings(text: str, formula: str) -> None:
         ("other < other", "do not compare but by = and !="),
         ("b < true", "whose values have no order"),
         ("i like 'x'", "only texts are like a pattern"),
-        ("other matches '('", "the pattern is no regular expression"),
         ("i in 5", "expected '(' and constants behind 'in'"),
         ("i in (5", "expected ',' or ')'; found the end"),
         ("(i = 5", "expected 'and', 'or' or ')'"),
@@ -189,6 +191,34 @@ def test_what_cannot_be_read_is_pointed_at(text: str, problem: str) -> None:
     with pytest.raises(UsageError, match=re.escape(problem)) as caught:
         read_condition(text, SCHEMA)
     assert str(caught.value).splitlines()[1].strip() == text.strip()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [
+        ("(", "missing ): ("),
+        ("(?=R)R.*", "invalid perl operator: (?="),
+        ("a)|(b", "unexpected )"),
+        ("\\Qit''s", "missing )"),  # alone it is one, but not as the whole of a text
+    ],
+)
+def test_patterns_that_cannot_be_run_are_pointed_at(pattern: str, problem: str) -> None:
+    text = f"i > 5 or not (other = '{pattern}' and other matches '{pattern}')"
+    with pytest.raises(UsageError, match=re.escape(f"is no regular expression: {problem}")) as caught:
+        asked_condition(text, SCHEMA)
+    _, line, caret = str(caught.value).splitlines()
+    assert line[caret.index("^") :].startswith(f"'{pattern}')")
+
+
+def test_what_arrow_runs_is_a_pattern(tmp_path: Path) -> None:
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("t", pa.table({"name": ["Rome", "Äon", "oslo"]}))
+        pattern = r"name matches '\p{Lu}\p{Ll}+'"
+        ws.pin("t", pattern)
+        assert ws.violations("t", pattern).n_violating == 1
+        for ask in (ws.pin, ws.mute, ws.explain, ws.violations):
+            with pytest.raises(UsageError, match=r"character 14 of the rule: .*invalid perl operator"):
+                ask("t", "name matches '(?=R)R.*'")
 
 
 def test_unknown_columns() -> None:

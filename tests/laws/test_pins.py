@@ -350,3 +350,19 @@ def test_whatever_explain_takes_is_pinned(tmp_path: Path) -> None:
         assert len(ws.pins()) == 4
         with pytest.raises(UnknownColumnError, match="no column 'zip'"):
             ws.pin("children", "zip -> b")
+
+
+def test_functional_dependencies_of_distinct_nulls_cannot_be_pinned(tmp_path: Path) -> None:
+    """A pin would hold that does not mean what is asked: NULLs of rules are equal. The rule can be pinned."""
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        rows = pa.table({"zip": ["1", None, None], "city": ["Rome", "Bern", "Oslo"]})
+        ws.track("t", rows, kinds=("fd",), nulls="distinct")
+        assert ws.explain("t", "zip -> city").holds
+        assert ws.violations("t", "zip -> city").holds
+        with pytest.raises(UsageError, match="are distinct, and those of a rule are equal, so 'zip -> city'"):
+            ws.pin("t", "zip -> city")
+        assert not ws.pins()
+        ws.mute("t", "zip -> city")
+        ws.pin("t", "not(t.zip = s.zip and t.city != s.city)")
+        [pin] = ws.pins()
+        assert not pin.holds

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import gzip
 import json
+import math
+import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -165,7 +168,13 @@ def test_times_on_days(
         (["2026-02-31 03:04"], "text", "dates are texts as they are spelt"),
         (["2026-01-02 24:00"], "text", "dates are texts as they are spelt"),
         (["2026-01-02T03:04:05+25:00"], "text", "dates are texts as they are spelt"),
-        (["31.12.26"], "text", "dates are texts as they are spelt"),
+        (["31.12.26", "01.02.26"], "text", "since their years have two digits; 2026-12-31 and 31/12/2026"),
+        (["31/12/26 14:05"], "text", "since their years have two digits"),
+        (["05-Jan-2026", "6 May 2026"], "text", "since their months are words; 2026-12-31 and 31/12/2026"),
+        (["January 5, 2026", "dec. 31 2025"], "text", "since their months are words"),
+        (["5:05 PM", "11:30:15 a.m."], "text", "times of the day are texts as they are spelt; --types"),
+        (["yes", "No"], "text", "x: yes and no are texts; --types x=bool reads them as booleans"),
+        (["t", "f", "T"], "text", "x: t and f are texts; --types x=bool"),
         (["12/31/2026 2:05 PM"], "text", "dates are texts as they are spelt"),
         (["10%", "5.5 %"], "text", "numbers are texts, for the signs beside them"),
         (["$1,234.50", "€ 3"], "text", "numbers are texts, for the signs beside them"),
@@ -321,6 +330,21 @@ def test_a_batch_may_spell_decimals_otherwise(ws: holdfast.Workspace, tmp_path: 
         ws.apply("t", inserts=batch)
 
 
+def test_what_a_value_with_a_decimal_comma_needs(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    """The column knows the comma: it lacks digits."""
+    path, batch = tmp_path / "t.csv", tmp_path / "b.csv"
+    path.write_text('id,amt\n1,"1,5"\n2,"2,0"\n')
+    ws.track("t", path)
+    batch.write_text('id,amt\n3,"7,25"\n')
+    with pytest.raises(ColumnTypeError) as caught:
+        ws.apply("t", inserts=batch)
+    assert "is decimal(18,1); the batch has '7,25' in row 1" in str(caught.value)
+    step = "Next step: track the table again with --types amt=decimal(18,2), or mend the value."
+    assert str(caught.value).endswith(step)
+    ws.track("u", path, options={"types": {"amt": "decimal(18,2)"}})
+    assert ws.apply("u", inserts=batch).n_inserted == 1
+
+
 # -- booleans and NULL ---------------------------------------------------------------------------
 
 
@@ -355,8 +379,48 @@ def test_words_are_null_only_where_they_can_be_nothing_else(
     values, kind, notes = column([*texts, "Rome"])
     assert (values, kind) == ([*texts, "Rome"], "text")
     assert "reads it as NULL" in notes[0]
-    assert column(texts, null_values=[""])[:2] == (texts, "text")
+    if {*words} != {"nan"}:  # which is a float, where it is not said to be NULL
+        assert column(texts, null_values=[""])[:2] == (texts, "text")
     assert column(words)[:2] == (words, "text")
+
+
+@pytest.mark.parametrize(
+    ("texts", "odd", "what"),
+    [
+        ([*map(str, range(50))], ["unknown"], "is no number"),
+        (["1.50", "2.75"] * 20, ["#DIV/0!", "inf"], "are no numbers"),
+        (["1,5", "2,25"] * 20, ["nil", "N.A.", "it's"], "are no numbers"),
+        (["2026-12-31", "2026-01-02"] * 10, ["missing"], "is no date"),
+        (["31.12.2026 14:05", "1.2.2026 3:04"] * 10, ["open"], "is no time"),
+        (["True", "False"] * 10, ["maybe"], "is no boolean"),
+    ],
+)
+def test_a_few_odd_texts_that_make_texts_of_a_column_are_told(
+    texts: list[str], odd: list[str], what: str
+) -> None:
+    values, kind, [note] = column([*texts, *odd])
+    assert (values, kind) == ([*texts, *odd], "text")
+    shown = ", ".join(map(repr, odd))
+    assert note.startswith(f"t: x: texts, since {shown} {what}; --null '' --null {odd[0]!r}")
+    assert note.endswith(f"reads {'it' if len(odd) == 1 else 'them'} as NULL, --types x=text keeps the texts")
+    given = shlex.split(note.partition("; ")[2].partition(" reads")[0])
+    values, kind, _ = column([*texts, *odd], null_values=given[1::2])
+    assert (values[-1], kind != "text") == (None, True)
+    assert column([*texts, *odd], types={"x": "text"})[2] == ()
+    [note] = column([*texts, *odd, "NA"])[2]
+    assert "--null '' --null 'NA' --null " in note
+
+
+def test_columns_of_texts_are_not_told() -> None:
+    many = [*map(str, range(50))]
+    for texts in (
+        [*many, "a", "b", "c", "d"],
+        [*many[:9], "unknown", "unknown"],
+        [f"{n:03}" for n in range(50)] + ["unknown"],
+        ["Rome", "Oslo"] * 20,
+        [*many, "a text that nobody would call a word for something that is not there"],
+    ):
+        assert column(texts) == (texts, "text", ())
 
 
 def test_what_a_table_has_recognised_holds_for_its_batches(ws: holdfast.Workspace, tmp_path: Path) -> None:
@@ -405,6 +469,48 @@ def test_the_usual_words_hold_in_batches_unless_null_was_said(
         ws.apply("said", inserts=batch)
 
 
+@pytest.mark.parametrize("split_bytes", [1 << 20, 4])
+def test_nan_is_null(ws: holdfast.Workspace, tmp_path: Path, split_bytes: int) -> None:
+    """It would be a float's value otherwise, which is greater than 0 and not NULL."""
+    path, batch = tmp_path / "t.csv", tmp_path / "b.csv"
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("WHOLE_BYTES", "MIN_SPLIT_BYTES", "INLINE_SPLIT_BYTES"):
+            patch.setattr(encoding, name, split_bytes)
+        for word in ("nan", "NaN", "<NA>", "#NA"):
+            for texts, values in ((["1.5", word, "2"], [1.5, None, 2.0]), ([word, "7"], [None, 7])):
+                read, _, [note] = column(texts)
+                assert read == values
+                assert note.startswith(f"t: {word} in columns of numbers, dates and booleans is NULL")
+            assert column(["1.5", word], types={"x": "float"})[0] == [1.5, None]
+        path.write_text("i,x\n1,1.5\n2,2.5\n")
+        ws.track("t", path)
+        batch.write_text("i,x\n3,nan\n4,NaN\n")
+        [note] = ws.apply("t", inserts=batch).notes
+        assert note.startswith("t: nan, NaN in columns of numbers")
+        batch.write_text("i,x\n1,1.5\n2,2.5\n3,\n4,\n")
+        assert ws.apply("t", snapshot=batch).tables[0].n_unchanged == 4
+    assert math.isnan(column(["1.5", "nan"], null_values=[""])[0][1])
+
+
+def test_nan_stays_a_value_of_tables_that_may_have_it(
+    ws: holdfast.Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that came with typed values, and those whose reading options do not say what it is."""
+    batch = tmp_path / "b.csv"
+    rows = pa.table({"i": [1, 2], "x": [1.5, float("nan")]})
+    ws.track("typed", rows)
+    with monkeypatch.context() as patch:  # as it was before
+        patch.setattr(csv_plan, "WORDS", WORDS[: WORDS.index("nan")])
+        batch.write_text("i,x\n1,1.5\n2,nan\n")
+        assert ws.track("older", batch).notes == ()
+    for table in ("typed", "older"):
+        assert ws.apply(table, deletes=rows.slice(1)).tables[0].n_deleted == 1
+        batch.write_text("i,x\n2,nan\n3,NA\n")
+        [note] = ws.apply(table, inserts=batch).notes
+        assert note.startswith(f"{table}: NA in columns of numbers")
+        assert ws.apply(table, deletes=rows.slice(1)).tables[0].n_deleted == 1
+
+
 def test_batches_of_tables_that_came_otherwise_need_the_options(
     ws: holdfast.Workspace, tmp_path: Path
 ) -> None:
@@ -442,6 +548,16 @@ def test_columns_without_a_name_and_names_that_come_again() -> None:
     assert (list(columns), notes) == (["i", "a", "b", "c", "d", "e"], ())
     with pytest.raises(SchemaError, match="has 6 columns, and 2 names are given"):
         tracked(text, names=["i", "a"])
+
+
+def test_blanks_around_a_name_are_told(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    columns, _, notes = tracked("id, name,v \n1,a,2\n")
+    assert list(columns) == ["id", " name", "v "]
+    assert notes == ("t: ' name', 'v ': the blanks are part of the name (--names gives others)",)
+    assert tracked("id, name\n1,a\n", names=["id", " name"])[2] == ()
+    (tmp_path / "t.csv").write_text("id, name\n1,a\n")
+    ws.track("t", tmp_path / "t.csv")
+    assert ws.apply("t", inserts=tmp_path / "t.csv").notes == ()
 
 
 def test_an_empty_column_at_the_end_is_not_lost_if_it_gets_values(
@@ -530,6 +646,42 @@ def test_one_column_stays_one_column(tmp_path: Path, ws: holdfast.Workspace) -> 
     assert ws.apply("u", inserts=tmp_path / "c.csv", options={"delimiter": ","}).n_inserted == 1
 
 
+@pytest.mark.parametrize("delimiter", [";", "|", "\t"])
+def test_a_header_with_a_comma_in_it(delimiter: str) -> None:
+    """What cuts all rows alike is the delimiter; nobody can tell if two do."""
+
+    def cut(text: str, **options: Any) -> tuple[list[str], tuple[str, ...]]:
+        columns, _, notes = tracked(text.replace(";", delimiter), **options)
+        return list(columns), notes
+
+    for rows in ("0;12,50\n1;9\n", "0;1\n"):
+        names, notes = cut("id;Preis, EUR\n" + rows)
+        assert names == ["id", "Preis, EUR"]
+        assert "is the delimiter (--delimiter)" in notes[0]
+    names, _ = cut('id;"Preis, EUR";q\n0;1;2\n')
+    assert names == ["id", "Preis, EUR", "q"]
+    for text in ("id;Preis, EUR\n0;12,50\n1;9,75\n", 'id;"a, b, c, d";q\n0;1,2,3,4;5\n'):
+        with pytest.raises(SourceError, match=r"may have several delimiters.*Nothing was.* --delimiter ','"):
+            cut(text)
+        assert cut(text, delimiter=delimiter)[0][0] == "id"
+        assert len(cut(text, delimiter=",")[0]) == text.partition("\n")[0].count(",") + 1
+
+
+def test_a_comma_stays_the_delimiter_where_others_cut_no_better(
+    ws: holdfast.Workspace, tmp_path: Path
+) -> None:
+    for text in ("id,v,at|on\n1,2,3|4\n", "id,at|on\n1,2|3\n2,3\n", '"a;b",c\n"1;2",3\n', "a,b;c\n1,2\n"):
+        columns, _, notes = tracked(text)
+        assert (len(columns), notes) == (text.partition("\n")[0].count(",") + 1, ())
+    # The ending says it, or the table.
+    (tmp_path / "t.tsv").write_text("id\tv, w\n1\ta,b\n")
+    assert ws.track("t", tmp_path / "t.tsv").notes == ()
+    assert ws.schema("t").names == ("id", "v, w")
+    ws.track("u", pa.table({"id": [1], "at|on": ["2|3"]}))
+    (tmp_path / "u.csv").write_text("id,at|on\n2,3|4\n")
+    assert ws.apply("u", inserts=tmp_path / "u.csv").n_inserted == 1
+
+
 # -- comments ------------------------------------------------------------------------------------
 
 
@@ -560,6 +712,69 @@ def test_a_header_may_begin_with_a_hash() -> None:
     assert list(tracked("#\r\nid,name\r\n1,x\r\n")[0]) == ["id", "name"]
     assert list(tracked("#\rid,name\r1,x\r")[0]) == ["id", "name"]
     assert tracked("#x\n#1\n#2\n")[0] == {"#x": ["#1", "#2"]}
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_comments_before_the_header_of_a_file_with_another_delimiter(
+    ws: holdfast.Workspace, tmp_path: Path, delimiter: str, packed: bool
+) -> None:
+    """A comment has as many commas as such a header, none: that makes it no header."""
+    path = tmp_path / ("s.csv.gz" if packed else "s.csv")
+    write = gzip.compress if packed else bytes
+    for k, head in enumerate(("# exported by SAP\n", "# by me, today\n#\n", "#\n# x y\n")):
+        text = head + "id;name;qty\n1;a;5\n2;b;6\n3;c;7\n".replace(";", delimiter)
+        path.write_bytes(write(text.encode()))
+        notes = ws.track(f"t{k}", path).notes
+        assert (ws.schema(f"t{k}").names, ws.n_rows(f"t{k}")) == (("id", "name", "qty"), 3)
+        assert any("is the delimiter (--delimiter)" in note for note in notes)
+        assert any("with # at the start skipped; --comment '' reads" in note for note in notes)
+        assert ws.apply(f"t{k}", snapshot=path).n_inserted == 0
+
+
+@pytest.mark.parametrize("split_bytes", [1 << 20, 9])
+@pytest.mark.parametrize("line", ["sep=;", '"SEP=;"', "sep=,", "sep=\t"])
+@pytest.mark.parametrize("how", ["plain", "mark", "packed", "utf-16"])
+def test_the_delimiter_that_the_first_line_says(
+    ws: holdfast.Workspace, tmp_path: Path, line: str, how: str, split_bytes: int
+) -> None:
+    """As spreadsheets write it, and read it."""
+    delimiter = line.strip('"')[-1]
+    rows = ["id;price EUR;x", "1;2.50;a", "2;3.75;b", ""]
+    text = "\r\n".join([line, *rows]).replace(";", delimiter)
+    path = tmp_path / ("s.csv.gz" if how == "packed" else "s.csv")
+    coded = text.encode({"mark": "utf-8-sig", "utf-16": "utf-16"}.get(how, "utf-8"))
+    path.write_bytes(gzip.compress(coded) if how == "packed" else coded)
+    options = {"encoding": "utf-16"} if how == "utf-16" else {}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("WHOLE_BYTES", "MIN_SPLIT_BYTES", "INLINE_SPLIT_BYTES"):
+            patch.setattr(encoding, name, split_bytes)
+        notes = ws.track("t", path, options=options).notes
+        assert (ws.schema("t").names, ws.n_rows("t")) == (("id", "price EUR", "x"), 2)
+        assert "t: the first line says the delimiter (sep=) and is skipped" in notes
+        again = ws.apply("t", snapshot=path)
+        assert (again.tables[0].n_unchanged, again.notes) == (2, ())
+
+
+def test_a_delimiter_that_is_given_wins_over_the_first_line() -> None:
+    text = "sep=;\nid,v\n1,a;b\n"
+    assert list(tracked(text, delimiter=",")[0]) == ["id", "v"]
+    assert tracked("sep=;\n1;2\n3;4\n", header=False)[0] == {"c0": [1, 3], "c1": [2, 4]}
+    for other in ("sep\n1\n", "sep=x\n1\n", "separate;b\n1;2\n"):
+        assert len(tracked(other)[0]) == other.count(";", 0, 11) + 1
+
+
+def test_a_header_that_begins_with_a_hash_is_told(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    note = "t: the header begins with #; --comment '#' skips such lines"
+    for text in ("#id;v\n1;2\n", "#id,v\n1,2\n", "# x\n#id,v\n1,2\n"):
+        columns, _, notes = tracked(text)
+        assert list(columns) == ["#id", "v"]
+        assert note in notes
+    for text, options in (('"#id",v\n1,2\n', {}), ("#id,v\n1,2\n", {"comment": ""})):
+        assert note not in tracked(text, **options)[2]
+    (tmp_path / "t.csv").write_text("#id,v\n1,2\n")
+    ws.track("t", tmp_path / "t.csv")
+    assert ws.apply("t", inserts=tmp_path / "t.csv").notes == ()
 
 
 def test_comments_that_are_longer_than_what_is_looked_at_first(

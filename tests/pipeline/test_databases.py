@@ -60,6 +60,20 @@ def test_sqlite_files(ws: holdfast.Workspace, shop: Path) -> None:
     assert str(ws.schema("late").types[1]) == "text"
 
 
+def test_what_sqlite_has_no_types_for_is_told(ws: holdfast.Workspace, shop: Path) -> None:
+    sql = """select 1 id, '2026-01-31' day, '2026-01-31 14:05:00' at, 1.25 price, 2.0 n, 0.3333 x, 'a' t
+        union all select 2, null, null, null, 3.0, 1.5, '2026-01-31'"""
+    assert ws.track("sold", shop, options={"sql": sql}).notes == (
+        "sold: day, at: dates are texts, as SQLite has no dates; as CSV (sqlite3 -csv -header FILE SQL) they "
+        "are read as such",
+        "sold: price: decimals are floats, as SQLite has no decimals; CAST(ROUND(price * 100) AS INTEGER) "
+        "counts them exactly",
+    )
+    assert ws.n_rows("sold") == 2
+    assert ws.apply("sold", snapshot=shop, options={"sql": sql}).notes == ()
+    assert ws.track("none", shop, options={"sql": "select * from t where id < 0"}).notes == ()
+
+
 def test_a_sqlite_file_is_opened_for_reading(ws: holdfast.Workspace, shop: Path, tmp_path: Path) -> None:
     for sql in ("insert into t values (9, 'x')", "create table new (x)", "drop table t"):
         with pytest.raises(SourceError, match=r"SQLite refuses the query .*readonly database.*Nothing was"):

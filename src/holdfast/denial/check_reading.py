@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast.core.cover.history import Life, Past
+from holdfast.core.rows.asked_conditions import asked_condition
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
 from holdfast.core.words.change import Pin
-from holdfast.core.words.condition import Condition, columns_of, formula_of, read_condition
+from holdfast.core.words.condition import Condition, columns_of, formula_of
 from holdfast.denial.constraints import pinned_checks
 from holdfast.errors import plural
 from holdfast.kind import Explanation
@@ -77,7 +78,7 @@ class CheckReader:
 
     def _read(self, table: str, text: str) -> tuple[int, TableState, Condition]:
         version, state = self._tables.current(table)
-        node = read_condition(text, state.schema, table=table, version=version)
+        node = asked_condition(text, state.schema, table=table, version=version)
         return version, state, Condition(table, formula_of(node), columns_of(node))
 
 

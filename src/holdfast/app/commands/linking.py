@@ -115,8 +115,9 @@ def _written(
 def model_of(ws: holdfast.Workspace, max_error: float | None = None, *, with_broken: bool = False) -> Model:
     """What an export is made from: all tables with their keys, and the foreign keys that are proposed.
 
-    Without a table that takes part in inclusions there are keys only. `with_broken`: those too that held once
-    and miss more now than a proposal may.
+    Without a table that takes part in inclusions there are keys only. The primary key of a table is that of
+    the foreign keys; of one that takes no part in inclusions, the one that every report tells. `with_broken`:
+    those too that held once and miss more now than a proposal may.
     """
     from holdfast.app.export import ForeignKey, Model
 
@@ -133,6 +134,10 @@ def model_of(ws: holdfast.Workspace, max_error: float | None = None, *, with_bro
             if link.chosen
         ]
     order = ws.readers.order(at)  # of all tables at once: it reads every pin
+    for name in names:
+        kinds = ws.kinds(name, at)
+        if "ucc" in kinds and "ind" not in kinds and (key := order.table(name).primary_key):
+            primary[name] = key
     tables = tuple(export_table(ws, name, at, primary.get(name), order) for name in names)
     pins = tuple(pin for pin in ws.pins(at=at) if pin.kind == "check")
     return Model(at or 0, tables, tuple(foreign_keys), pins)

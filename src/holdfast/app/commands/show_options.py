@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from holdfast.app.completing import complete_kind
-from holdfast.app.options import All, check_share
+from holdfast.app.options import check_share
 from holdfast.app.which_table import OneTable
 from holdfast.errors import UsageError
 from holdfast.kind import check_kind
@@ -76,7 +76,9 @@ class Showing:
             help="All denial constraints of which no predicate can be dropped, even if one can be loosened.",
         ),
     ] = False
-    everything: All = False
+    everything: Annotated[
+        bool, typer.Option("--all", help="Do not shorten long lists; also what looks like chance.")
+    ] = False
 
     @property
     def form(self) -> str:

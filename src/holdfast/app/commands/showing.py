@@ -14,6 +14,7 @@ import holdfast
 from holdfast.app.calls import dc_bounds, evidence_text, note, open_workspace, opened, print_json
 from holdfast.app.commands.show_options import Showing
 from holdfast.app.options import Json
+from holdfast.app.report.chance import CHANCE_SHOWN
 from holdfast.app.report.covers import print_cover, print_inds, print_listed
 from holdfast.app.report.dcs import dc_dict, print_dcs, print_row_rules
 from holdfast.app.report.fds import print_fds
@@ -157,6 +158,16 @@ class _View:
         """(what is not muted, how much is): of a list as it is told, in which that comes last."""
         loud = [d for d in dependencies if self.ranks[d].role != "muted"]
         return loud, len(dependencies) - len(loud)
+
+    def _meant(self, dependencies: Sequence[Anything]) -> tuple[list[Anything], int, int]:
+        """(what is listed, how much looks like chance, how much is muted): of a list as it is told, in which
+        these come last. Some of what looks like chance is listed if there is nothing else, and all of it to
+        those who ask for what almost holds."""
+        loud, n_muted = self._loud(dependencies)
+        if self.showing.everything or self.max_error:
+            return loud, 0, n_muted
+        meant = [d for d in loud if self.ranks[d].role != "chance"] or loud[:CHANCE_SHOWN]
+        return meant, len(loud) - len(meant), n_muted
 
     def _near(self, kind: str, name: str) -> list[Dependency]:
         """What holds within the error, as it is told."""
@@ -324,7 +335,7 @@ class _View:
                     print_listed(paper, name, kind, loud, **how)
         if self.wants("ind") and any("ind" in self.kinds[name] for name in self.names):
             block()
-            inds, n = self._loud(self.inds)
+            inds, n, _ = self._meant(self.inds)
             print_inds(
                 paper,
                 inds,
@@ -335,7 +346,8 @@ class _View:
                 notes=self.ind_notes,
                 n_foreign=sum(self.ranks[ind].meant == "foreign key" for ind in self.inds),
                 everything=self.showing.everything,
-                muted=self.inds[len(inds) :],
+                counted=self.inds[len(inds) :],
+                n_chance=n,
             )
         elif not blocks and self.names and self.kind is not None:
             paper.line(not_kept_text(self.kind, self.version))
@@ -347,11 +359,12 @@ class _View:
         ref = self.refs.get(name)
         near = self.max_error if ref is not None and ref.evidence_kind == "counted" else 0.0
         bounds = [b for b in (self.bounds[name], ref.max_lhs if ref and near else 0) if b]
-        keys, n_muted = self._loud(self.keys[name]) if name in self.keys else (None, 0)
+        keys, n_chance, n_muted = self._meant(self.keys[name]) if name in self.keys else (None, 0, 0)
         print_cover(
             paper,
             name,
             keys,
+            n_chance=n_chance,
             n_muted=n_muted,
             max_columns=min(bounds, default=None),
             max_error=near,

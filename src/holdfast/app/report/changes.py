@@ -7,14 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.app.report.events import (
-    ABOVE,
-    CHANCE_SHOWN,
-    FDS_IN_A_REPORT,
-    Mentioned,
-    print_by_chance,
-    print_events,
-)
+from holdfast.app.report.chance import CHANCE_SHOWN, SHOW_ALL, print_by_chance
+from holdfast.app.report.events import ABOVE, FDS_IN_A_REPORT, Mentioned, print_events
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.pins import print_pins
 from holdfast.app.report.texts import columns_text, dependency_text, listed, meaning, name_text, safe
@@ -128,7 +122,7 @@ def _print_tracked(paper: Paper, change: Change, bounds: Mapping[str, Sequence[s
             _print_new(paper, kind, len(news.every), news, IN_A_REPORT, where)
     _print_notes(paper, change)
     for name, news in inclusions.items():
-        where, noun = "see them with 'holdfast show'", name if name in SECTIONS else ""
+        where, noun = SHOW_ALL, name if name in SECTIONS else ""
         _print_new(paper, "ind", len(news.every), news, IN_A_REPORT, where, noun=noun)
 
 
@@ -165,7 +159,7 @@ def _print_new_keys(paper: Paper, part: TableChange, keys: _New) -> None:
     for key in keys.shown[:IN_A_REPORT]:
         note = "" if key.columns else " (no column needed: there is at most one row)"
         paper.line((columns_text(key.columns), "green"), note, indent=2)
-    where = "see them with 'holdfast show'"
+    where = SHOW_ALL
     unlisted = max(0, (part.n("ucc") or 0) - len(keys.every))
     paper.more(max(0, len(keys.shown) - IN_A_REPORT) + unlisted, f"; {where}", style="dim")
     print_by_chance(paper, "ucc", keys.n_folded, where, indent=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from holdfast.app.report.chance import ALL_OF_IT, print_by_chance
 from holdfast.app.report.paper import ALL, Paper
 from holdfast.app.report.pins import print_pins
 from holdfast.app.report.texts import ind_text, name_text, safe, share, side_text
@@ -33,17 +34,18 @@ def print_cover(
     pins: Sequence[Pin] = (),
     non_uniques: Sequence[tuple[str, ...]] | None = None,
     everything: bool = False,
+    n_chance: int = 0,
     n_muted: int = 0,
 ) -> None:
     """Its pins; a table's minimal keys, as they are given; its maximal non-uniques when asked.
 
     Without `keys` they are not tracked, which is said. With a `max_error` they are those within it. Here as
-    in all lists `n_muted` more are only counted.
+    in all lists `n_muted` more are only counted, and `n_chance` that look like chance.
     """
     counts = [plural(n_rows, "row")]
     if keys is not None:
         bound = f" of at most {plural(max_columns, 'column')}" if max_columns else ""
-        counted = entries()["ucc"].counted(len(keys) + n_muted, "minimal ")
+        counted = entries()["ucc"].counted(len(keys) + n_chance + n_muted, "minimal ")
         counts.append(counted + bound + within_text(max_error))
     paper.heading(name_text(table), f": {', '.join(counts)}", version)
     print_pins(paper, pins, everything=everything)
@@ -59,6 +61,7 @@ def print_cover(
     uccs = [k for k in keys if isinstance(k, Ucc)]
     errors = [k.error for k in uccs]
     _print_combinations(paper, "minimal key", [k.columns for k in uccs], "green", everything, errors)
+    print_by_chance(paper, "ucc", n_chance, ALL_OF_IT)
     paper.muted(n_muted)
     if non_uniques is not None:
         paper.line(f"{plural(len(non_uniques), 'maximal non-unique combination')}:", indent=2)
@@ -126,13 +129,14 @@ def print_inds(
     notes: Sequence[str] = (),
     n_foreign: int = 0,
     everything: bool = False,
-    muted: Sequence[Ind] = (),
+    counted: Sequence[Ind] = (),
+    n_chance: int = 0,
 ) -> None:
     """The pinned inclusions; then those that hold or almost do, as they are given, `n_foreign` foreign keys
-    first."""
-    n_whole = sum(ind.missing_values == 0 for ind in (*inds, *muted))
+    first. Others are only `counted`: `n_chance` that look like chance, and those that are muted."""
+    n_whole = sum(ind.missing_values == 0 for ind in (*inds, *counted))
     subject = "" if table is None else f" of {name_text(table)}"
-    n_near = len(inds) + len(muted) - n_whole
+    n_near = len(inds) + len(counted) - n_whole
     more = f", {n_near:,} more with an error of at most {share(max_error)}" if max_error else ""
     foreign = f", {plural(n_foreign, 'foreign key')} first" if n_foreign else ""
     paper.heading(entries()["ind"].counted(n_whole), f"{subject}{more}{foreign}", version)
@@ -148,7 +152,8 @@ def print_inds(
             style = "yellow" if ind.missing_values else "green"
             paper.line((ind_text(ind), style), f"  {measures(ind)}", indent=2)
     paper.more(len(inds) - len(shown), ALL)
-    paper.muted(len(muted))
+    print_by_chance(paper, "ind", n_chance, ALL_OF_IT)
+    paper.muted(len(counted) - n_chance)
 
 
 def print_listed(

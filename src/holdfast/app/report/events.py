@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.app.report.chance import BY_CHANCE, CHANCE_SHOWN, print_by_chance
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rows import PAIR_LABELS, print_rows
 from holdfast.app.report.texts import dependency_text, meaning, safe
@@ -33,9 +34,6 @@ NEAR_IN_A_REPORT = 5
 # Denial constraints are many, too, and each has a sentence and a pair of rows.
 DCS_IN_A_REPORT = 3
 BROKEN_DCS_IN_A_REPORT = 10
-# Of what looks like chance: so many are shown if there is nothing else.
-CHANCE_SHOWN = 3
-
 # What an event is called, what it would be called in a check, and its colour.
 EVENTS = {
     "broke": ("broke", "would break", "red"),
@@ -47,13 +45,6 @@ EVENTS = {
 }
 # Of denial constraints that say nothing new.
 ABOVE = "{}told above as a key or functional dependency"
-# How it is said of dependencies of a kind that they look like chance.
-BY_CHANCE = defaultdict(
-    lambda: "that may be chance",
-    ind="between id ranges",
-    row="with != or between columns whose values are far apart",
-)
-
 ChangeFields = Mapping[str, Any]  # a change in its JSON form
 
 
@@ -156,13 +147,6 @@ def role_of(change: ChangeFields) -> str:
 
 def _counted(name: str, kind: str, n: int) -> str:
     return plural(n, name) if name in SECTIONS else entries()[kind].counted(n)
-
-
-def print_by_chance(paper: Paper, kind: str, n: int, where: str, *, indent: int) -> None:
-    """The line for those that look like chance; none if there are none."""
-    if n:
-        where = where.replace("see them", "see it") if n == 1 else where
-        paper.line((f"... and {entries()[kind].counted(n)} {BY_CHANCE[kind]}; {where}", "dim"), indent=indent)
 
 
 def _without_keys(fds: Sequence[ChangeFields], keys: Sequence[ChangeFields]) -> list[ChangeFields]:

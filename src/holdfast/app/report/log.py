@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast.app.report.events import BY_CHANCE, CHANCE_SHOWN, EVENTS, event_title
+from holdfast.app.report.chance import BY_CHANCE, CHANCE_SHOWN
+from holdfast.app.report.events import EVENTS, event_title
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.texts import columns_text, dependency_text, name_text, safe, side_text
 from holdfast.core.words.dependency import Side

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from holdfast.core.rows.asked_conditions import whole_text
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.some_rows import SomeRows, chosen_rows, divided, live_rows
 from holdfast.core.rows.table_state import SegmentRef
@@ -134,7 +135,7 @@ def _truth(node: Node, table: Values, schema: Schema, compare: Compare | None = 
             return pc.is_null(table[column])
         case Like(column, pattern, regex):
             if regex:
-                return pc.match_substring_regex(table[column], f"^(?:{pattern})$")
+                return pc.match_substring_regex(table[column], whole_text(pattern))
             return pc.match_like(table[column], pattern)
         case Not(part):
             return pc.invert(_truth(part, table, schema, compare))

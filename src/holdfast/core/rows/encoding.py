@@ -179,7 +179,8 @@ def _plan_query(place: Any, options: ReadOptions, target: Target, staging: str) 
             f"sql is given for table {target.table!r}, but its source is a {type(place).__name__}. Next "
             "step: give the file or the address of a database, or the rows of the query without sql."
         )
-    with queried(place, options.sql or "", target.table) as query:
+    batch = target.version is not None
+    with queried(place, options.sql or "", target.table, batch=batch) as query:
         source = plan(query.rows, replace(options, sql=None), target, staging)
         source.description = query.description
         source.notes += query.notes

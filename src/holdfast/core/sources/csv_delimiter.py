@@ -4,11 +4,14 @@ A file is cut by a comma (`.tsv`: a tab), unless its first record is then a sing
 usual delimiter in it. Such a file is cut by that one if it cuts all rows of the sample alike, and no other
 one does; a note says so, and the batches of the table are cut alike. Else it is an error, as it may be one
 column. So no file is read otherwise that could be read without this.
+
+A header that a comma cuts may have another one, too (`id;price, EUR`). If only that one cuts all rows of the
+sample alike, it is the delimiter; if both do, and the comma not into more fields, nobody can tell: an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from holdfast.core.sources.packed import bare_name
 from holdfast.core.sources.read_options import ReadOptions
@@ -41,6 +44,27 @@ def check_cut(fields: Sequence[str], delimiter: str, options: ReadOptions, where
         f"{where} for table {table!r} has a single column {shorten(fields[0])} when read with delimiter "
         f"{delimiter!r}. {NOTHING_APPLIED} Next step: give the delimiter, probably --delimiter "
         f"{_option(others[0])} (or {_option(delimiter)}, if it is one column)."
+    )
+
+
+def says_more(names: Sequence[str], cuts: Mapping[str, int], quote: str) -> bool:
+    """Whether a header has more fields than other delimiters cut it into, and no quote that only these close.
+
+    >>> says_more(["id", "lat|lon"], {"|": 2}, '"'), says_more(["id", "v", "lat|lon"], {"|": 2}, '"')
+    (False, True)
+    >>> says_more(['id;"a', " b", ' c";q'], {";": 2}, '"')
+    False
+    """
+    return len(names) > max(cuts.values()) and not (quote and any(quote in name for name in names))
+
+
+def two_cuts(cuts: Mapping[str, int], where: str, *, table: str) -> str:
+    """What is said of a file that several delimiters cut alike, by how many columns each makes of it."""
+    ways = ", ".join(f"{n} by {_option(delimiter)}" for delimiter, n in cuts.items())
+    options = " or ".join(f"--delimiter {_option(delimiter)}" for delimiter in cuts)
+    return (
+        f"{where} for table {table!r} may have several delimiters, each of which cuts its header and its "
+        f"first rows alike (columns: {ways}). {NOTHING_APPLIED} Next step: give the delimiter, {options}."
     )
 
 

@@ -19,7 +19,16 @@ import pyarrow.csv
 
 from holdfast.core.sources.column_names import names_of
 from holdfast.core.sources.columnar import check_columns, first_line
-from holdfast.core.sources.csv_comments import MARK, behind_lines, n_lines, preamble_size, without_comments
+from holdfast.core.sources.csv_comments import (
+    HEADER_NOTE,
+    MARK,
+    START,
+    behind_lines,
+    has_preamble,
+    preamble_note,
+    preamble_size,
+    without_comments,
+)
 from holdfast.core.sources.csv_delimiter import check_cut, delimiter_of
 from holdfast.core.sources.csv_walk import Region, Walk, first_record, in_quotes, walk_blocks, walk_to
 from holdfast.core.sources.encodings import (
@@ -39,7 +48,6 @@ from holdfast.errors import (
     HoldfastError,
     SchemaError,
     SourceError,
-    plural,
     shorten,
 )
 
@@ -151,8 +159,9 @@ def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
         fields.append("")
     names, trailing, notes = names_of(fields, options, file_name(split), table=table)
     if lead:
-        n_skipped = n_lines(body.slice(0, lead).to_pybytes())
-        notes += (f"{plural(n_skipped, 'line')} with # at the start skipped; --comment '' reads them",)
+        notes += (preamble_note(body.slice(0, lead).to_pybytes()),)
+    if options.header and options.comment is None and body.slice(begin, 1).to_pybytes() == MARK:
+        notes += (HEADER_NOTE,)
     lines_before = body.slice(0, end).to_pybytes().count(b"\n")
     return Text(body.slice(end), names, lines_before, split, trailing, notes)
 
@@ -196,22 +205,27 @@ def _ended(body: Any, delimiter: str) -> Any:
 
 def _lead(path: str, options: ReadOptions, table: str) -> int:
     """The bytes of a file before its first record: its byte order mark, and comments."""
-    size, length = size_of(path), len(BOM) + len(MARK)
+    size, length = size_of(path), START
     while True:
         start = raw_bytes(path, 0, min(length, size), table)
         skip, whole = bom_size(start), length >= size
         text = start.slice(skip).to_pybytes()
-        lead = preamble_size(text, delimiter_of(path, options), options.comment, whole=whole)
+        lead = _preamble(text, delimiter_of(path, options), options, whole=whole)
         if lead is not None:
             return skip + lead
         length = max(8 * length, HEADER_BYTES)
 
 
+def _preamble(text: bytes, delimiter: str, options: ReadOptions, *, whole: bool) -> int | None:
+    given = options.delimiter is not None
+    return preamble_size(text, delimiter, options.comment, given=given, whole=whole)
+
+
 def _lead_in(body: Any, split: Split, delimiter: str, options: ReadOptions, table: str) -> int:
     """The bytes of the comments before the first record in the text of a first split, which may be short."""
     if not can_split(split.path, options):
-        return preamble_size(body.to_pybytes(), delimiter, options.comment, whole=True) or 0
-    if body.slice(0, min(body.size, 1)).to_pybytes() != MARK:
+        return _preamble(body.to_pybytes(), delimiter, options, whole=True) or 0
+    if not has_preamble(body.slice(0, min(body.size, START)).to_pybytes()):
         return 0
     lead = _lead(split.path, options, table)
     # In UTF-8 it may have more bytes than in the file, but it has as many lines.
@@ -224,7 +238,7 @@ def _header_end(path: str, size: int, options: ReadOptions, table: str) -> int:
     while True:
         start = raw_bytes(path, 0, min(length, size), table)
         skip = bom_size(start)
-        if start.slice(skip, min(1, start.size - skip)).to_pybytes() == MARK:
+        if has_preamble(start.slice(skip, min(START, start.size - skip)).to_pybytes()):
             skip = _lead(path, options, table)
         record = start.slice(min(skip, start.size))
         end = skip + first_record(record, delimiter, options.quote)[1]

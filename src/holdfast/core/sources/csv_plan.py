@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
 from collections.abc import Sequence
+from typing import IO
 
 import pyarrow as pa
 
 from holdfast.core.sources import columnar, csv_files
+from holdfast.core.sources.csv_comments import HEADER_NOTE, SEP_NOTE, START, said_delimiter
 from holdfast.core.sources.csv_delimiter import (
     USUAL,
     UnclearDelimiterError,
     delimiter_note,
     delimiter_of,
+    others_in,
+    says_more,
+    two_cuts,
 )
 from holdfast.core.sources.csv_walk import Walk
-from holdfast.core.sources.raw_files import size_of
+from holdfast.core.sources.encodings import BOM, is_utf8, without_mark
+from holdfast.core.sources.packed import packing_of, unpacked
+from holdfast.core.sources.raw_files import opened_raw, size_of
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
 from holdfast.core.sources.respelling import (
     WORDS,
+    WORDS_BESIDE_NAN,
     form_of,
+    odd_note,
+    odd_texts,
     respelt,
     survivors,
     without_words,
@@ -63,7 +74,7 @@ def plan_csv(
     notes: dict[str, None] = {}
     trailing: tuple[str, ...] = ()
     n_rows = max(SAMPLE_ROWS // min(len(files), 10), 1)
-    first, chosen = _first_header(files[0], options, table)
+    first, chosen = _first_header(files[0], options, table, batch=batch)
     if chosen is not options:
         notes[delimiter_note(chosen.delimiter or "")] = None
         options = chosen
@@ -73,7 +84,7 @@ def plan_csv(
         ]
         header = first if path == files[0] else csv_files.header_of(file_splits[0], options, table=table)
         names, trailing = names or header.names, trailing or header.trailing
-        notes |= dict.fromkeys(header.notes)
+        notes |= dict.fromkeys(n for n in header.notes if not batch or n not in (HEADER_NOTE, SEP_NOTE))
         same_columns(header.names, names, path, files[0], table)
         if len(samples) < 10:
             # Of the file, not of its first split: how a column is spelt must not depend on the cuts.
@@ -81,6 +92,10 @@ def plan_csv(
             rows = csv_files.first_rows(whole, options, n_rows, table=table)
             samples.append(rows.select(list(names)))
         splits += file_splits
+    blank = [name for name in names if name != name.strip()]
+    if blank and not batch and not options.names:
+        shown = listing([shorten(name) for name in blank])
+        notes[f"{shown}: the blanks are part of the name (--names gives others)"] = None
     sample = pa.concat_tables(samples)
     undecided = [n for n in names if sample[n].null_count == len(sample)]
     later = [s for s in splits if s.path != files[0] or not s.first]
@@ -101,72 +116,115 @@ def plan_csv(
     return source
 
 
-def _first_header(path: str, options: ReadOptions, table: str) -> tuple[csv_files.Text, ReadOptions]:
+def _first_header(
+    path: str, options: ReadOptions, table: str, *, batch: bool
+) -> tuple[csv_files.Text, ReadOptions]:
     """(a file's header, the options), with a delimiter where the header cannot be cut without: see
-    `csv_delimiter`."""
+    `csv_delimiter`. That of a `batch` is held to the columns of its table, so it may look like two cuts.
+    """
     size = size_of(path)
     whole = Split("csv", path, 0, size, size)
+    if options.delimiter is None and (said := said_delimiter(_start(path, options, table))) is not None:
+        options = dataclasses.replace(options, delimiter=said)
+    delimiter = delimiter_of(path, options)
+    others = {d: dataclasses.replace(options, delimiter=d) for d in USUAL if d != delimiter}
     try:
-        return csv_files.header_of(whole, options, table=table), options
+        header = csv_files.header_of(whole, options, table=table)
     except UnclearDelimiterError as unclear:
-        others = [d for d in USUAL if d != delimiter_of(path, options)]
-        fits = [
-            o for d in others if _cuts_alike(whole, o := dataclasses.replace(options, delimiter=d), table)
-        ]
+        fits = [d for d, o in others.items() if _n_alike(whole, o, table) > 1]
         if len(fits) != 1:
             raise SourceError(str(unclear)) from None
-        return csv_files.header_of(whole, fits[0], table=table), fits[0]
+        return csv_files.header_of(whole, others[fits[0]], table=table), others[fits[0]]
+    asked = options.delimiter is not None or delimiter != USUAL[0] or batch or not options.header
+    there = () if asked else {d for name in header.names for d in others_in(name, delimiter)}
+    cuts = {d: n for d in there if (n := _n_alike(whole, others[d], table)) > 1}
+    if not cuts:
+        return header, options
+    n = _n_alike(whole, options, table)
+    if not n and len(cuts) == 1:
+        chosen = others[next(iter(cuts))]
+        return csv_files.header_of(whole, chosen, table=table), chosen
+    if n and not says_more(header.names, cuts, options.quote):
+        raise SourceError(two_cuts({delimiter: n, **cuts}, csv_files.file_name(whole), table=table))
+    return header, options
 
 
-def _cuts_alike(whole: Split, options: ReadOptions, table: str) -> bool:
-    """Whether a delimiter cuts the first rows of a file into several fields, as many in each."""
+def _start(path: str, options: ReadOptions, table: str) -> bytes:
+    """The first bytes of a file as UTF-8, without a byte order mark."""
+    with contextlib.ExitStack() as open_:
+        file: IO[bytes] = open_.enter_context(opened_raw(path))
+        if packing := packing_of(path):
+            file = open_.enter_context(unpacked(file, packing, os.path.basename(path), table))
+        start = file.read(4 * START)  # a letter has four bytes at most
+    if not is_utf8(options):
+        return without_mark(start.decode(options.encoding, "replace"), options.encoding).encode()
+    return start.removeprefix(BOM)
+
+
+def _n_alike(whole: Split, options: ReadOptions, table: str) -> int:
+    """Into how many fields a delimiter cuts the first rows of a file; 0 if not into as many in each."""
     head = next(csv_files.heads(whole, options))
     try:
         rows = csv_files.read_sample(
             csv_files.open_text(head, options, table=table), options, SAMPLE_ROWS, table=table
         )
     except HoldfastError:
-        return False
-    return len(rows.column_names) > 1
+        return 0
+    return len(rows.column_names)
 
 
 def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:
     """Complete a plan by the forms, spellings and types of its columns, and what is to be said of them."""
     options, declared = source.options, source.options.declared
     if options.null_values is None:
-        options = dataclasses.replace(options, typed_nulls=WORDS)
+        words = WORDS if options.nan_is_null or not batch else WORDS_BESIDE_NAN
+        options = dataclasses.replace(options, typed_nulls=words)
     forms, spellings, types = dict(options.forms), {}, []
     untold: dict[str, list[str]] = {}
     worded: dict[tuple[str, ...], list[str]] = {}
+    odd: dict[tuple[tuple[str, ...], tuple[str, ...], Type], list[str]] = {}
     for name in source.names:
         bare, seen = without_words(sample[name], options.typed_nulls)
         form, unclear, t = forms.get(name), None, declared.get(name)
         spelling = spelling_of(respelt(bare, form))
         if t is None:
-            t = _guess(sample[name], bare, spelling, form)
+            t = _guess(bare, spelling, form)
         asked = options.thousands or options.decimal == ","  # the first values may be spelt in either way
         if form is None and (t == TEXT or name in declared or asked):
             form, unclear = form_of(bare, options, declared.get(name), recognise=not batch)
             if form is not None:
                 forms[name] = form
                 spelling = spelling_of(respelt(bare, form))
-                t = declared.get(name) or _guess(sample[name], bare, spelling, form)
+                t = declared.get(name) or _guess(bare, spelling, form)
         if unclear is not None and t == TEXT:
             untold.setdefault(unclear, []).append(name)
         if spelling is not None:
             spellings[name] = spelling
         types.append(t)
-        if t == TEXT and seen and not batch and name not in declared:
-            worded.setdefault(tuple(seen), []).append(name)
+        if t == TEXT and not batch and name not in declared:
+            strange = odd_texts(bare) if unclear is None else []
+            type_else = _type_without(bare, strange, options) if strange else TEXT
+            if type_else != TEXT:
+                odd.setdefault((tuple(strange), tuple(seen), type_else), []).append(name)
+            elif seen:
+                worded.setdefault(tuple(seen), []).append(name)
     notes = [f"{listing(names)}: {what.format(shorten(names[0])[1:-1])}" for what, names in untold.items()]
+    notes += [odd_note(names, *key) for key, names in odd.items()]
     source.notes = (*notes, *(words_note(names, words) for words, names in worded.items()))
     source.options = dataclasses.replace(options, spellings=spellings, forms=forms)
     source.types = tuple(types)
 
 
-def _guess(sample: pa.ChunkedArray, bare: pa.ChunkedArray, spelling: str | None, form: str | None) -> Type:
-    """The type of a column by its sample; `bare` is that without the words for NULL."""
-    if sample.null_count == len(sample):
+def _guess(bare: pa.ChunkedArray, spelling: str | None, form: str | None) -> Type:
+    """The type of a column by its sample without the words for NULL."""
+    if bare.null_count == len(bare):  # nothing, or nothing but words: these are what it holds
         return TEXT
-    # Nothing but words: these are what it holds.
-    return next(survivors(sample if bare.null_count == len(bare) else bare, spelling, form, ()))
+    return next(survivors(bare, spelling, form, ()))
+
+
+def _type_without(bare: pa.ChunkedArray, odd: Sequence[str], options: ReadOptions) -> Type:
+    """The type of a column by its sample without some texts."""
+    rest, _ = without_words(bare, odd)
+    t = _guess(rest, spelling_of(rest), None)
+    form, _ = form_of(rest, options, None, recognise=True) if t == TEXT else (None, None)
+    return t if form is None else _guess(rest, spelling_of(respelt(rest, form)), form)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +20,7 @@ from urllib.parse import parse_qsl, quote, unquote
 import pyarrow as pa
 
 from holdfast.core.sources.postgres_columns import PostgresColumns
+from holdfast.core.sources.sqlite_columns import sqlite_notes
 from holdfast.errors import NOTHING_APPLIED, SourceError, UsageError, plain_address, shorten, shorten_path
 
 _pa: Any = pa  # third-party stubs lag behind Arrow
@@ -80,8 +82,8 @@ class Query(NamedTuple):
 
 
 @contextlib.contextmanager
-def queried(place: str | os.PathLike[str], sql: str, table: str) -> Iterator[Query]:
-    """The rows of a query; while the connection is open."""
+def queried(place: str | os.PathLike[str], sql: str, table: str, *, batch: bool = False) -> Iterator[Query]:
+    """The rows of a query; while the connection is open. The columns of a `batch` are those of its table."""
     text = os.fspath(place)
     kind = kind_of(text)
     if kind is None:
@@ -126,6 +128,8 @@ def queried(place: str | os.PathLike[str], sql: str, table: str) -> Iterator[Que
                 open_.callback(cursor.close)
                 rows, notes = _answer(cursor, kind, sql, table)
                 rows = _noted(rows, functools.partial(_refusal, driver, text, table))
+                if kind == "sqlite" and rows is not None and not batch:
+                    rows, notes = _looked_at(rows)
         except library.Error as error:
             raise _refusal(driver, text, table, error) from None
         if rows is None:
@@ -148,6 +152,15 @@ def _answer(cursor: Any, kind: str, sql: str, table: str) -> tuple[Any, tuple[st
     columns = PostgresColumns.of(reader.schema, table)
     converted = (columns.converted(batch) for batch in reader)
     return _pa.RecordBatchReader.from_batches(columns.schema, converted), columns.notes
+
+
+def _looked_at(reader: Any) -> tuple[Any, tuple[str, ...]]:
+    """(a reader of the same rows, what is said of the first ones)."""
+    first = next(iter(reader), None)
+    if first is None:
+        return reader, ()
+    rows = _pa.RecordBatchReader.from_batches(reader.schema, itertools.chain([first], reader))
+    return rows, sqlite_notes(first)
 
 
 def _noted(reader: Any, refusal: Callable[[Exception], Exception]) -> Any:

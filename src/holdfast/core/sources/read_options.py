@@ -20,7 +20,8 @@ FORMATS = ("auto", "csv", "parquet", "jsonl", "arrow")
 Kind = Literal["csv", "jsonl", "parquet", "arrow"]
 DATES = ("ymd", "dmy", "mdy")
 # What `plan_source` fills in.
-PLANNED = ("spellings", "left_out", "forms", "typed_nulls")
+PLANNED = ("spellings", "left_out", "forms", "typed_nulls", "nan_is_null")
+NAN = "nan"  # the one text that is a float's NaN
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,8 @@ class ReadOptions(Coded):
     `spellings` is filled by `plan_source`: how a CSV column spells its floats or timestamps (see
     `type_rule`), so that all splits hold the column to one spelling. So is `left_out`: columns of the source
     that are nested or empty, and no part of the table; `forms`, how columns are spelt otherwise than by the
-    type rule; and `typed_nulls`, words that are NULL in columns that are no texts.
+    type rule; and `typed_nulls`, words that are NULL in columns that are no texts. `nan_is_null`: `nan` and
+    `NaN` are among these in batches, too. In tables of which that was never said a float may be NaN.
     """
 
     format: Format = "auto"
@@ -61,6 +63,7 @@ class ReadOptions(Coded):
     forms: Mapping[str, str] = field(default_factory=dict)
     typed_nulls: tuple[str, ...] = ()
     thousands: str | None = None
+    nan_is_null: bool = False
 
     @property
     def nulls(self) -> tuple[str, ...]:
@@ -77,6 +80,7 @@ class ReadOptions(Coded):
         return replace(
             self,
             typed_nulls=tuple(word for word in self.typed_nulls if word in words),
+            nan_is_null=NAN in self.typed_nulls,
             forms={name: form for name, form in self.forms.items() if name in typed},
             names=() if self.header else self.names,
             left_out=(),

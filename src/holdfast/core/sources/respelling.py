@@ -24,13 +24,14 @@ A column whose values turn out to be texts is read to the letter, whatever its f
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
 
-from holdfast.core.sources.read_options import ReadOptions
+from holdfast.core.sources.read_options import NAN, ReadOptions
 from holdfast.core.sources.type_rule import TEXT, Texts, Values, candidates, decimal_of, decode
 from holdfast.core.words.schema import NUMBERS, Schema, Type
 from holdfast.errors import listing, shorten
@@ -52,7 +53,13 @@ WORDS = (
     "--",
     "?",
     ".",
+    NAN,
+    "NaN",
+    "<NA>",
+    "#NA",
 )
+# Those for tables in which a float may be NaN.
+WORDS_BESIDE_NAN = tuple(word for word in WORDS if word.lower() != NAN)
 BOOL, DMY, MDY, YMD, COMMA, ANY = "bool", "dmy", "mdy", "ymd", "comma", "any"
 GROUPS = "groups"  # followed by the mark between thousands and the decimal point
 ORDERS = (DMY, MDY)
@@ -165,13 +172,16 @@ def read_column(
     """
     if t == TEXT:
         return decode(texts, t, spelling), []
+    nans: list[str] = []
+    if t.family == "float" and NAN in words:  # as it is, it would be a value
+        texts, nans = without_words(texts, (NAN,))
     if form is None and spelling is None and t.family in ("date", "timestamp"):
         form = YMD
     spelling = None if form == ANY and t.family == "float" else spelling
     for variant, seen in _variants(texts, form, words):
         values = decode(variant, t, spelling)
         if values is not None:
-            return values, seen
+            return values, [*nans, *seen]
     return None, []
 
 
@@ -253,7 +263,16 @@ def _looks_like(present: Texts, options: ReadOptions) -> str | None:
         if _all_match(present, _grouped(mark, point)):
             return UNTOLD["thousands"].replace("OPTIONS", says)
     looks = (what for what, pattern in _GUISES.items() if _all_match(present, pattern))
-    return next((UNTOLD[what] for what in looks if what != "times" or not options.dates), None)
+    guise = next((UNTOLD[what] for what in looks if what != "times" or not options.dates), None)
+    return guise or _two_words(present)
+
+
+def _two_words(present: Texts) -> str | None:
+    """The note on a column of two words that a declared boolean may have."""
+    for pair in zip(_TRUE, _FALSE, strict=True):
+        if _all_in(lower := pc.utf8_lower(present), pair) and len(pc.unique(lower)) == len(pair):
+            return UNTOLD["words"].replace("WORDS", " and ".join(pair))
+    return None
 
 
 def notes_of(schema: Schema, options: ReadOptions) -> tuple[str, ...]:
@@ -297,12 +316,19 @@ _GROUPED = (
     ("'", ".", '--thousands "\'"'),
 )
 # What looks like something that is not read.
+_MONTHS = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _NUMERAL = r"[0-9][0-9.,' ]*"
 _GUISES: Mapping[str, str] = {
     "signs": rf"^[-+]?\p{{Sc}} ?[-+]?{_NUMERAL}$|^[-+]?{_NUMERAL} ?[%\p{{Sc}}]$",
-    "times": r"^([0-9]{1,2}[/.\-][0-9]{1,2}[/.\-][0-9]{4}|[0-9]{2}[/.\-][0-9]{2}[/.\-][0-9]{2}"
+    "times": r"^([0-9]{1,2}[/.\-][0-9]{1,2}[/.\-][0-9]{4}"
     r"|[0-9]{4}[/.\-][0-9]{1,2}[/.\-][0-9]{1,2})([ T,].*)?$",
+    "years": r"^([0-9]{1,2}[/\-][0-9]{1,2}[/\-][0-9]{2}|[0-9]{2}\.[0-9]{2}\.[0-9]{2})([ T,].*)?$",
+    "months": rf"(?i)^([0-9]{{1,2}}[-/. ]*{_MONTHS}|{_MONTHS} [0-9]{{1,2}},?)[-/., ]*[0-9]{{2,4}}([ T,].*)?$",
+    "clocks": r"(?i)^[0-9]{1,2}:[0-9]{2}(:[0-9]{2})? ?[ap]\.?m\.?$",
 }
+# What any value that is no text looks like, roughly; and how few others, and rows of those, are worth a note.
+_VALUE = r"^[-+]?[0-9.,][0-9.,:/+\-' TZeE]*$|^(?i:true|false)$"
+MAX_ODD, ODD_ROWS = 3, 10
 UNTOLD: Mapping[str, str] = {
     "dates": "dates are texts, since day and month cannot be told apart; --dates dmy or --dates mdy says it",
     "commas": "numbers are texts, since commas may be decimal or of thousands; --decimal , says decimal, "
@@ -311,6 +337,10 @@ UNTOLD: Mapping[str, str] = {
     "signs": "numbers are texts, for the signs beside them; without those they are numbers",
     "times": "dates are texts as they are spelt; 2026-12-31 14:05 is read, and with --dates dmy or mdy "
     "31/12/2026 14:05",
+    "years": "dates are texts, since their years have two digits; 2026-12-31 and 31/12/2026 are read",
+    "months": "dates are texts, since their months are words; 2026-12-31 and 31/12/2026 are read",
+    "clocks": "times of the day are texts as they are spelt; --types {}=time reads 17:05:00",
+    "words": "WORDS are texts; --types {}=bool reads them as booleans",
     "digits": "numbers are texts, since not all have as many digits behind the point; --types {}=TYPE reads "
     "them as numbers",
 }
@@ -346,19 +376,58 @@ def json_notes(samples: Mapping[str, Sequence[str]], declared: Collection[str]) 
 
 def words_note(names: Sequence[str], words: Sequence[str]) -> str:
     """What is said of columns of texts that have words for NULL in them."""
-    given = " ".join(f"--null '{word}'" for word in ("", *words))
-    return f"{listing(names)}: {', '.join(words)} is a text like any other; {given} reads it as NULL"
+    return f"{listing(names)}: {', '.join(words)} is a text like any other; {_nulls(words)} reads it as NULL"
 
 
-def remedy(text: str, t: Type) -> str:
+def odd_texts(bare: Texts) -> list[str]:
+    """The few texts of a column that do not look like values of any type where nearly all others do, or none.
+
+    >>> odd_texts(pa.chunked_array([["1.5"] * 10 + ["unknown"]], pa.large_string()))
+    ['unknown']
+    """
+    odd: list[str] = []
+    for part in (bare.slice(0, 64), bare):  # of most columns of texts the first ones show it
+        present = part.drop_null()
+        unlike = present.filter(pc.invert(pc.match_substring_regex(present, _VALUE)))
+        odd = pc.unique(unlike).to_pylist()
+        if len(odd) > MAX_ODD:
+            return []
+    few = len(unlike) * ODD_ROWS <= len(present)
+    return odd if few and all(0 < len(text) <= 40 for text in odd) else []
+
+
+def odd_note(names: Sequence[str], odd: Sequence[str], words: Sequence[str], t: Type) -> str:
+    """What is said of columns that would be of a type but for a few texts; `words`: those for NULL there."""
+    what = {"bool": "boolean", "date": "date", "timestamp": "time"}.get(t.family, "number")
+    shown = ", ".join(shorten(text) for text in odd)
+    it, is_no = ("it", f"is no {what}") if len(odd) == 1 else ("them", f"are no {what}s")
+    return (
+        f"{listing(names)}: texts, since {shown} {is_no}; {_nulls([*words, *odd])} reads {it} as NULL, "
+        f"--types {shorten(names[0])[1:-1]}=text keeps the texts"
+    )
+
+
+def _nulls(words: Sequence[str]) -> str:
+    """The options by which fields that are empty or one of some words are NULL."""
+    quoted = (shlex.quote(word) if "'" in word else f"'{word}'" for word in ("", *words))
+    return " ".join(f"--null {word}" for word in quoted)
+
+
+def remedy(text: str, t: Type, form: str | None = None) -> str:
     """The option by which a text that is no value of a type may be one, as the start of a sentence; or "".
+
+    A column that has a form keeps it, whatever the options say.
 
     >>> remedy("31/12/2026", Type("date")), remedy("NA", Type("int")), remedy("x", Type("int"))
     ('say --dates dmy or mdy, ', "read it as NULL with --null '' --null 'NA', ", '')
+    >>> remedy("7,25", Type("float")), remedy("7,25", Type("float"), "comma")
+    ("say --decimal ',', ", '')
     """
     value = pa.chunked_array([[text]], pa.large_string())
     if text in WORDS:
         return f"read it as NULL with --null '' --null '{text}', "
+    if form is not None:
+        return ""
     if t.family in ("date", "timestamp") and _all_match(value, _TIMES[DMY]):
         return "say --dates dmy or mdy, "
     if t.family in NUMBERS and "," in text and _all_match(value, _grouped(",", ".")):
