@@ -97,7 +97,7 @@ def check(case: Candidates) -> int:
     if len(order) < 2:
         return 0
     masks, witnesses = partitions.refute(
-        np.ascontiguousarray(values[order].T), offsets, case.sequences, lhs, pending, n_ids, distinct
+        values, order.astype(np.int32), offsets, case.sequences, lhs, pending, n_ids, distinct
     )
     assert masks.shape[1:] == rhs.shape[1:]
     assert witnesses.shape[1:] == (WITNESSES, 2)
@@ -152,6 +152,48 @@ def test_refute(
     event("some refuted, some not" if 0 < n_refuted < n_asked else "all alike")
 
 
+@given(candidates(), st.sampled_from([1, 2, 1 << 18]), st.sampled_from([0, 1, 4, 1 << 20]), st.integers(1, 4))
+def test_reach(case: Candidates, chunk_values: int, pairs_each: int, n_calls: int) -> None:
+    """Of keys: what all pairs that agree on a prefix agree on is part of evidence, over chunks and calls."""
+    values, width, distinct = case.values, case.width, case.nulls_distinct
+    pivot = case.pivot or 0
+    ids = values[:, pivot]
+    chosen = np.flatnonzero(ids) if distinct else np.arange(len(ids))
+    order, offsets = partitions.cluster(ids[chosen], int(ids.max(initial=0)) + 1)
+    order = chosen[order].astype(np.int32)
+    keys = in_order([(x | {pivot}, frozenset({width})) for x, _ in case.fds], pivot)
+    case = Candidates(values, pivot, keys, distinct)
+    lhs, pending = case.masks([x for x, _ in keys]), case.masks([a for _, a in keys])
+    n_ids = values.max(axis=0, initial=0).astype(np.int64) + 1
+    reach = np.full(len(keys), partitions.NOT_SEEN, dtype=np.int64)
+    evidence: list[frozenset[int]] = []
+    bounds = np.linspace(0, len(offsets) - 1, n_calls + 1).astype(int)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partitions, "PAIRS_EACH", pairs_each)
+        patch.setattr(partitions, "PAIRS_A_ROW", 0)
+        patch.setattr(partitions, "CHUNK_VALUES", chunk_values)
+        patch.setattr(partitions, "KEY_CHUNKS", 1)
+        for a, b in itertools.pairwise(bounds.tolist()):
+            some = np.flatnonzero(pending.any(axis=1) | (reach >= 0))
+            open_, reached = pending[some], reach[some]
+            masks, _ = partitions.refute(
+                values, order[offsets[a] : offsets[b]], offsets[a : b + 1] - offsets[a], case.sequences[some],
+                lhs[some], open_, n_ids, distinct, reached,
+            )  # fmt: skip
+            reach[:] = partitions.NOT_ALL
+            pending[some], reach[some] = open_, reached
+            evidence += [frozenset(positions_of(m)) for m in masks]
+    rows = case.rows
+    for (x, asked), sequence, n, left in zip(keys, case.sequences.tolist(), reach, pending, strict=True):
+        assert bool(left.any()) != bool(reference.violated(rows, x, asked, distinct))
+        if n >= 0:
+            prefix = {pivot, *sequence[:n]}
+            for one, other in itertools.combinations(rows, 2):
+                agreed = reference.agree_set(one, other, distinct)
+                assert not agreed >= prefix or any(agreed <= mask for mask in evidence)
+    event("some refuted have a prefix" if (reach >= 0)[~pending.any(axis=1)].any() else "none has")
+
+
 @pytest.mark.parametrize("nulls_distinct", [False, True])
 @pytest.mark.parametrize("chunk_values", [50, 1 << 18])
 @pytest.mark.parametrize("offset", [0, 6000])
@@ -194,8 +236,9 @@ def test_climbs_end_at_maximal_agree_sets(pairs_each: int, case: Candidates) -> 
         patch.setattr(partitions, "PAIRS_EACH", pairs_each)
         patch.setattr(partitions, "PAIRS_A_ROW", min(pairs_each, 1))
         masks, _ = partitions.refute(
-            case.values.T, np.array([0, len(rows)]), sequences, lhs, pending, n_ids, case.nulls_distinct
-        )
+            case.values, np.arange(len(rows), dtype=np.int32), np.array([0, len(rows)]), sequences, lhs,
+            pending, n_ids, case.nulls_distinct,
+        )  # fmt: skip
     top = reference.maximal_without(rows, column or 0, case.nulls_distinct)
     assert bool(top) == bool(len(masks))
     assert {frozenset(positions_of(m)) for m in masks} <= top

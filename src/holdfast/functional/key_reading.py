@@ -277,8 +277,11 @@ def _masks(state: TableState, keys: Sequence[tuple[str, ...]]) -> U64:
 
 def _held_in(masks: U64, cover: U64) -> NDArray[np.bool_]:
     """Which keys follow from a cover: bool[n]. Without kernels; those that are not in it are compared."""
-    members = set(_texts(cover))
-    held = np.array([text in members for text in _texts(masks)], dtype=np.bool_)
+    if masks.shape[1] == 1:  # 37,045 keys: 1 ms, as texts 17 ms
+        held = np.isin(masks[:, 0], cover[:, 0])
+    else:
+        members = set(_texts(cover))
+        held = np.array([text in members for text in _texts(masks)], dtype=np.bool_)
     uncovered = np.flatnonzero(~held)
     for start in range(0, len(uncovered), BLOCK):
         at = uncovered[start : start + BLOCK]

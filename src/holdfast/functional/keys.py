@@ -61,19 +61,28 @@ def discover(relation: Relation, masks: U64, witnesses: I64, max_columns: int) -
     return settle(relation, evidence, cover, proven=cover.masks[:0])
 
 
-def settle(relation: Relation, evidence: WitnessedEvidence, cover: Cover, proven: U64) -> KeyState:
+def settle(
+    relation: Relation,
+    evidence: WitnessedEvidence,
+    cover: Cover,
+    proven: U64,
+    exhausted: U64 | None = None,
+) -> KeyState:
     """Validate the cover's sets that are not `proven` to be unique, until all of them are.
 
-    Every round's evidence refutes at least one proposed set for good, so the loop ends.
+    Every round's evidence refutes at least one proposed set for good, so the loop ends. What contains a set
+    that a round has exhausted (`Refutation`) is unique, as it contradicts no evidence.
     """
-    rounds = 0
+    rounds, exhausted = 0, proven[:0] if exhausted is None else exhausted
     while True:
         proposed = cover.masks[without(cover.masks, proven)]
+        proposed = proposed[~contains_any(proposed, exhausted)]
         if not len(proposed):
             return KeyState(evidence, cover, rounds)
         result = validate(relation, proposed)
         rounds += 1
         proven = np.concatenate([proven, proposed[~result.refuted]])
+        exhausted = np.concatenate([exhausted, result.exhausted])
         if not result.refuted.any():
             return KeyState(evidence, cover, rounds)
         evidence = evidence.merged(result.masks, result.witnesses)
@@ -94,7 +103,7 @@ def delete(relation: Relation, state: KeyState, row_ids: I64) -> KeyState:
     gone = orphans[~check.refuted]
     cover = state.cover.relaxed(gone, evidence.maximal)
     # What was unique stays unique: only sets that are new to the cover need a look.
-    after = settle(relation, evidence, cover, proven=state.cover.masks)
+    after = settle(relation, evidence, cover, proven=state.cover.masks, exhausted=check.exhausted)
     return replace(after, rounds=after.rounds + 1)
 
 

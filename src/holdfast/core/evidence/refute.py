@@ -20,7 +20,7 @@ from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.kernels.partitions import strike, unite
 from holdfast.core.evidence.validation import NO_PIVOT, Place, validate_candidates
 from holdfast.core.evidence.witnessed_masks import evidence_in
-from holdfast.core.rows.kernels.masks import mask_of, n_words_for, popcounts
+from holdfast.core.rows.kernels.masks import mask_of, minimal_masks, n_words_for, popcounts
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import by_row_id
 from holdfast.core.rows.tasks import Payload, all_opened, parsed_schema, staged
@@ -31,8 +31,8 @@ U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 Verdicts = TypeVar("Verdicts", Bool, U64)
-# (refuted, masks, witnesses) of some candidates, as in `Refutation`; masks may repeat.
-Evidence = tuple[U64, U64, I64]
+# (refuted, masks, witnesses, exhausted) of some candidates, as in `Refutation`; masks and sets may repeat.
+Evidence = tuple[U64, U64, I64, U64]
 Look = Callable[[Relation, U64, U64, I64], Evidence]
 
 # What it takes on one core to look at a row for the candidates of a pivot, in ns.
@@ -49,11 +49,15 @@ class Refutation(Generic[Verdicts]):
     Of candidate keys refuted is bool[n]: some mask contains the key. Of dependencies it is
     uint64[n, n_words], the columns that each left-hand side does not determine: for each refuted (lhs, A)
     some mask contains lhs and lacks A.
+
+    Of keys, `exhausted` are sets of columns that need no further look: the agree set of each pair of rows
+    that agrees on one of them is part of some mask, so what contains one and is part of no mask is unique.
     """
 
     refuted: Verdicts
     masks: U64
     witnesses: I64
+    exhausted: U64
 
 
 def validate(relation: Relation, candidates: U64) -> Refutation[Bool]:
@@ -65,7 +69,8 @@ def validate(relation: Relation, candidates: U64) -> Refutation[Bool]:
     n_words = n_words_for(n_columns + 1)
     row = np.tile(mask_of([n_columns], n_words), (len(candidates), 1))
     wide = validate_fds(relation, _widened(candidates, n_words), row)
-    return Refutation(popcounts(wide.refuted) > 0, wide.masks, wide.witnesses)
+    exhausted = np.ascontiguousarray(wide.exhausted[:, : relation.n_words])
+    return Refutation(popcounts(wide.refuted) > 0, wide.masks, wide.witnesses, exhausted)
 
 
 def validate_fds(relation: Relation, lhs: U64, rhs: U64) -> Refutation[U64]:
@@ -77,15 +82,19 @@ def validate_fds(relation: Relation, lhs: U64, rhs: U64) -> Refutation[U64]:
     refuted = np.zeros_like(rhs)
     masks: list[U64] = [np.empty((0, relation.n_words), np.uint64)]
     witnesses: list[I64] = [np.empty((0, WITNESSES, 2), np.int64)]
+    exhausted = [rhs[:0]]
     candidates = np.flatnonzero(rhs.any(axis=1))
     if len(candidates) and relation.n_rows > 1:
         pivots = pivots_of(lhs[candidates], relation.ranking())
         for look, some in _looks(relation, pivots):
             at = candidates[some]
-            refuted[at], some_masks, some_witnesses = look(relation, lhs[at], rhs[at], pivots[some])
+            refuted[at], some_masks, some_witnesses, prefixes = look(relation, lhs[at], rhs[at], pivots[some])
             masks.append(some_masks)
             witnesses.append(some_witnesses)
-    return Refutation(refuted, *unite(np.concatenate(masks), np.concatenate(witnesses)))
+            exhausted.append(prefixes)
+    prefixes = np.concatenate(exhausted)
+    evidence = unite(np.concatenate(masks), np.concatenate(witnesses))
+    return Refutation(refuted, *evidence, prefixes[minimal_masks(prefixes)])
 
 
 def _looks(relation: Relation, pivots: I64) -> list[tuple[Look, NDArray[np.bool_]]]:
@@ -108,7 +117,7 @@ def _by_pairs(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> Evidence:
     masks, witnesses = _all_pairs(relation)
     pending = rhs.copy()
     strike(lhs, pending, _widened(masks, rhs.shape[1]))
-    return rhs & ~pending, masks, witnesses
+    return rhs & ~pending, masks, witnesses, np.zeros_like(rhs[:1])
 
 
 def _by_parts(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> Evidence:
@@ -126,10 +135,17 @@ def _by_parts(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> Evidence:
         for i in range(n)
     ]
     results = relation.run(validate_part, payloads, ns)
-    refuted = np.zeros_like(rhs)
+    refuted, exhausted = np.zeros_like(rhs), np.zeros_like(rhs)
+    n_exhausted = np.zeros(len(rhs), dtype=np.int64)
     for result in results:
-        refuted[result.array("candidate")] |= result.array("refuted").reshape(-1, rhs.shape[1])
-    return refuted, *evidence_in(results, relation.n_words, WITNESSES, 2)
+        at = result.array("candidate")
+        refuted[at] |= result.array("refuted").reshape(-1, rhs.shape[1])
+        # Prefixes of one sequence: what is exhausted in all parts is the longest.
+        prefixes = result.array("prefixes").reshape(-1, rhs.shape[1])
+        exhausted[at] |= prefixes
+        n_exhausted[at] += prefixes.any(axis=1)
+    masks, witnesses = evidence_in(results, relation.n_words, WITNESSES, 2)
+    return refuted, masks, witnesses, exhausted[n_exhausted == n_parts]
 
 
 def _widened(masks: U64, n_words: int) -> U64:
@@ -154,15 +170,15 @@ def _all_pairs(relation: Relation) -> tuple[U64, I64]:
 def pivots_of(masks: U64, ranking: Sequence[int]) -> I64:
     """The most selective column of each set, NO_PIVOT of the empty one: int64[n]."""
     pivots = np.full(len(masks), NO_PIVOT, dtype=np.int64)
-    place = np.empty(len(ranking), dtype=np.int64)
-    place[ranking] = np.arange(len(ranking))
-    # Word by word, from the last column to the first, so that the most selective one is written last.
-    row, word = np.nonzero(masks)
-    octets = np.ascontiguousarray(masks[row, word], dtype="<u8").view(np.uint8).reshape(-1, 8)
-    at, bit = np.nonzero(np.unpackbits(octets, axis=1, bitorder="little"))
-    column = 64 * word[at] + bit
-    order = np.argsort(-place[column], kind="stable")
-    pivots[row[at][order]] = column[order]
+    # Column by column, of the sets that are left: selective columns are the pivots of most. 1 ms for 37,045
+    # sets of 40 columns.
+    left = np.flatnonzero(masks.any(axis=1))
+    for c in ranking:
+        if not len(left):
+            break
+        has = masks[left, c >> 6] >> np.uint64(c & 63) & np.uint64(1) != 0
+        pivots[left[has]] = c
+        left = left[~has]
     return pivots
 
 
@@ -192,10 +208,9 @@ def validate_part(payload: Payload) -> bytes:
     numbers = np.flatnonzero(pivots == payload["pivot"])
     lhs, rhs = (bundle.array(side).reshape(len(pivots), -1)[numbers] for side in ("lhs", "rhs"))
     place = Place(payload["pivot"], payload["part"], payload["n_parts"])
-    refuted, masks, witnesses = validate_candidates(
+    refuted, masks, witnesses, prefixes = validate_candidates(
         segments, lhs, rhs, place, payload["ranking"], payload["nulls"] == "distinct"
     )
-    hit = refuted.any(axis=1)
-    return pack(
-        {"candidate": numbers[hit], "refuted": refuted[hit], "masks": masks, "witnesses": witnesses}, {}
-    )
+    said = (refuted | prefixes).any(axis=1)
+    verdicts = {"candidate": numbers[said], "refuted": refuted[said], "prefixes": prefixes[said]}
+    return pack({**verdicts, "masks": masks, "witnesses": witnesses}, {})

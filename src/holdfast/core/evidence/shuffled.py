@@ -58,8 +58,10 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _NULL_CHECK = np.uint64(1)  # a value of an exact type has 0
 
 
-def validate_by_shuffle(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> tuple[U64, U64, I64]:
-    """(refuted, masks, witnesses): as `validate_fds` of left-hand sides that are not empty. Two jobs.
+def validate_by_shuffle(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> tuple[U64, U64, I64, U64]:
+    """(refuted, masks, witnesses, exhausted): as `validate_fds`, no left-hand side is empty. Two jobs.
+
+    Nothing is exhausted: of the pairs that the tasks have compared only some are sent here.
 
     The workspace has a key: without one, values could be made up that meet and are not equal.
     """
@@ -98,9 +100,9 @@ def validate_by_shuffle(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> 
         some = partitions.unite(*evidence)[1].reshape(-1, 2)
         pairs.append(some[some[:, 0] >= 0])
     different = np.unique(np.concatenate(pairs), axis=0)
-    witnesses = np.full((len(different), WITNESSES, 2), -1, dtype=np.int64)
+    witnesses: I64 = np.full((len(different), WITNESSES, 2), -1, dtype=np.int64)
     witnesses[:, 0] = different
-    return refuted, agree_sets(relation, different), witnesses
+    return refuted, agree_sets(relation, different), witnesses, rhs[:0]
 
 
 def agree_sets(relation: Relation, pairs: I64) -> U64:
@@ -219,8 +221,8 @@ class _Received:
     def partnered(self, rows: I32, offsets: I64, columns: I32, nulls_distinct: bool) -> tuple[I64, I64]:
         return partitions.partnered(self._matrix, rows, offsets, columns, nulls_distinct)
 
-    def values(self, rows: I32) -> I32:
-        return partitions.columns_of(self._matrix, rows)
+    def values(self, rows: I32) -> tuple[I32, I32]:
+        return self._matrix, rows
 
     def row_ids(self, rows: I32) -> I64:
         return self._row_ids[rows]
@@ -240,7 +242,7 @@ def _refuted(
     sent, n_words = [*columns, n_columns], n_words_for(len(columns) + 1)
     narrow_lhs, narrow_rhs = (masks_of(bits_of(side, n_columns + 1)[:, sent], n_words) for side in (lhs, rhs))
     ranking = [place[c] for c in payload["ranking"] if c in place]
-    refuted, masks, witnesses = refuted_in(
+    refuted, masks, witnesses, _ = refuted_in(
         _Received(matrix, np.concatenate([b.array("row_id") for b in bundles])),
         rows,
         offsets,

@@ -25,7 +25,7 @@ from holdfast.core.evidence.kernels import partitions
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.rows.kernels.masks import n_words_for
 from holdfast.core.rows.segments import Segment
-from holdfast.core.words.column_sets import bits_of
+from holdfast.core.words.column_sets import bits_of, masks_of
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -64,8 +64,8 @@ class Rows(Protocol):
     def partnered(self, rows: I32, offsets: I64, columns: I32, nulls_distinct: bool) -> tuple[I64, I64]:
         """(places, offsets): rows that share a value of one of the columns with another of their cluster."""
 
-    def values(self, rows: I32) -> I32:
-        """int32[n_columns, n]: the identities of some rows' values."""
+    def values(self, rows: I32) -> tuple[I32, I32]:
+        """(int32[*, n_columns], int32[n]): identities of values, row after row, and where these rows are."""
 
     def row_ids(self, rows: I32) -> I64: ...
 
@@ -93,8 +93,8 @@ class Layout:
         places, every = (np.arange(n, dtype=np.int32) for n in matrix.shape)
         return partitions.partnered(matrix, places, offsets, every, nulls_distinct)
 
-    def values(self, rows: I32) -> I32:
-        """int32[n_columns, n]: the identities of some rows' values."""
+    def values(self, rows: I32) -> tuple[I32, I32]:
+        """(int32[*, n_columns], int32[n]): identities of values, row after row, and where these rows are."""
         n_rows, columns = int(self.starts[-1]), range(self.identities.n_columns)
         with self._lock:
             self._n_asked += len(rows)
@@ -102,8 +102,8 @@ class Layout:
             if self._matrix is None and worth and n_rows * len(columns) <= MATRIX_VALUES:
                 self._matrix = self._gathered(np.arange(n_rows, dtype=np.int32), columns)
         if self._matrix is not None:
-            return partitions.columns_of(self._matrix, rows)
-        return partitions.columns_of(self._gathered(rows, columns), np.arange(len(rows), dtype=np.int32))
+            return self._matrix, rows
+        return self._gathered(rows, columns), np.arange(len(rows), dtype=np.int32)
 
     def _gathered(self, rows: I32, columns: Sequence[int]) -> I32:
         """int32[n, len(columns)]"""
@@ -163,7 +163,7 @@ def telling_rows(
     """
     layout = Layout(identities, [np.flatnonzero(s.live).astype(np.int32) for s in segments])
     n_live = int(layout.starts[-1])
-    first = layout.values(np.zeros(1, dtype=np.int32))[:, 0]
+    first = layout.values(np.zeros(1, dtype=np.int32))[0][0]
     telling = [0, 1]
     for c in columns:
         per_segment, _ = identities.of(c)
@@ -197,6 +197,19 @@ def trie(candidates: U64, pivot: int, ranking: Sequence[int]) -> tuple[I32, I64]
     return column[sequences[order]], order
 
 
+def prefixes_of(sequences: I32, pivot: int, reach: I64, n_words: int) -> U64:
+    """The pivot and the first columns of each sequence, as many as it reaches; nothing if that is negative.
+
+    At least one column beside the pivot, if there are: of other rows with its value nobody has asked.
+    """
+    there = (np.arange(sequences.shape[1]) < np.maximum(reach, 1)[:, None]) & (sequences >= 0)
+    bits = np.zeros((len(sequences), 64 * n_words), dtype=np.bool_)
+    row, place = np.nonzero(there)
+    bits[row, sequences[row, place]] = True
+    bits[:, pivot] = True
+    return masks_of(bits & (reach >= 0)[:, None], n_words)
+
+
 def columns_of_any(masks: U64, n_columns: int) -> list[int]:
     """The columns, of the first so many, that some mask has."""
     columns: list[int] = np.flatnonzero(bits_of(masks, n_columns).any(axis=0)).tolist()
@@ -210,8 +223,11 @@ def validate_candidates(
     place: Place,
     ranking: Sequence[int],
     nulls_distinct: bool,
-) -> tuple[U64, U64, I64]:
-    """(refuted, masks, witnesses): which right-hand sides vary within a cluster of this part, and evidence.
+) -> tuple[U64, U64, I64, U64]:
+    """(refuted, masks, witnesses, prefixes): which right-hand sides vary within a cluster, and evidence.
+
+    Where keys alone are asked for, prefixes uint64[n, n_words] are parts of them: the agree set of each pair
+    of rows of this part that agrees on one is part of some mask; all zero for none.
 
     refuted uint64[n, n_words] is part of rhs. For each refuted (lhs, A) some mask contains lhs and lacks A;
     witnesses int64[k, WITNESSES, 2] are pairs of row ids with exactly that agree set. All left-hand sides
@@ -230,9 +246,14 @@ def validate_candidates(
         sorted_ = trie(lhs, place.pivot, ranking)
         layout, rows, offsets = clustered_rows(identities, segments, place, nulls_distinct)
     n_ids = np.array([identities.of(c)[1] for c in range(n_columns)], dtype=np.int64)
-    refuted, masks, witnesses = refuted_in(layout, rows, offsets, lhs, rhs, sorted_, n_ids, nulls_distinct)
+    refuted, masks, witnesses, reach = refuted_in(
+        layout, rows, offsets, lhs, rhs, sorted_, n_ids, nulls_distinct
+    )
     agreed = masks[:, : n_words_for(n_columns)]  # no two rows agree on the row
-    return refuted, *partitions.unite(agreed, witnesses)
+    prefixes = np.zeros_like(lhs)
+    if place.pivot != NO_PIVOT:
+        prefixes[sorted_[1]] = prefixes_of(sorted_[0], place.pivot, reach, lhs.shape[1])
+    return refuted, *partitions.unite(agreed, witnesses), prefixes
 
 
 def refuted_in(
@@ -244,27 +265,38 @@ def refuted_in(
     sorted_: tuple[I32, I64],
     n_ids: I64,
     nulls_distinct: bool,
-) -> tuple[U64, U64, I64]:
-    """(refuted, masks, witnesses): as `validate_candidates`, of rows in clusters that agree on what all
-    left-hand sides have in common; `sorted_` is their `trie`, n_ids int64[n_columns] as in the kernel. Masks
-    are as wide as the candidates, and may repeat."""
+) -> tuple[U64, U64, I64, I64]:
+    """(refuted, masks, witnesses, reach): as `validate_candidates`, of rows in clusters that agree on what
+    all left-hand sides have in common; `sorted_` is their `trie`, n_ids int64[n_columns] and reach, in the
+    trie's order, as in the kernel. Masks are as wide as the candidates, and may repeat."""
     n_columns, (sequences, order) = len(n_ids), sorted_
     sorted_lhs, pending = np.ascontiguousarray(lhs[order]), np.ascontiguousarray(rhs[order])
     masks = [np.empty((0, lhs.shape[1]), dtype=np.uint64)]
     witnesses = [np.empty((0, WITNESSES, 2), dtype=np.int64)]
-    for at, bounds in looks(offsets, GATHER_VALUES // n_columns):
-        open_ = np.flatnonzero(pending.any(axis=1))  # sequences stay sorted
+    reach = np.full(len(lhs), partitions.NOT_SEEN, dtype=np.int64)
+    for at, bounds, is_sample in looks(offsets, GATHER_VALUES // n_columns):
+        open_ = np.flatnonzero(pending.any(axis=1) | (reach >= 0))  # sequences stay sorted
         if not len(open_):
             break
-        here, still = rows[at], pending[open_]
+        here, still, reached = rows[at], pending[open_], reach[open_]
         second = np.unique(sequences[open_, 0])
         if second[0] >= 0:
             places, bounds = layout.partnered(here, bounds, second, nulls_distinct)
             here = here[places]
         agree_sets, pairs = partitions.refute(
-            layout.values(here), bounds, sequences[open_], sorted_lhs[open_], still, n_ids, nulls_distinct
+            *layout.values(here),
+            bounds,
+            sequences[open_],
+            sorted_lhs[open_],
+            still,
+            n_ids,
+            nulls_distinct,
+            reached,
         )
         pending[open_] = still
+        if not is_sample:
+            reach[:] = partitions.NOT_ALL  # of those refuted before
+            reach[open_] = reached
         if len(agree_sets):
             partitions.strike(sorted_lhs, pending, agree_sets)
             masks.append(agree_sets)
@@ -273,11 +305,12 @@ def refuted_in(
             witnesses.append(pairs)
     unrefuted = np.empty_like(pending)
     unrefuted[order] = pending
-    return rhs & ~unrefuted, np.concatenate(masks), np.concatenate(witnesses)
+    return rhs & ~unrefuted, np.concatenate(masks), np.concatenate(witnesses), reach
 
 
-def looks(offsets: I64, n_rows: int) -> Iterator[tuple[I64 | slice, I64]]:
-    """(rows, offsets): some rows of the largest clusters, then all clusters, about n_rows rows at a time.
+def looks(offsets: I64, n_rows: int) -> Iterator[tuple[I64 | slice, I64, bool]]:
+    """(rows, offsets, whether it is a sample): some rows of the largest clusters, then all clusters, about
+    n_rows rows at a time.
 
     What a few rows refute is not looked for in many; of large clusters a few rows are most likely to.
     """
@@ -286,9 +319,10 @@ def looks(offsets: I64, n_rows: int) -> Iterator[tuple[I64 | slice, I64]]:
         largest = np.argsort(-sizes, kind="stable")[: max(1, SAMPLE_ROWS // CLUSTER_ROWS)]
         taken = np.minimum(sizes[largest], CLUSTER_ROWS)
         ends = np.cumsum(taken)
-        yield np.repeat(offsets[largest] - (ends - taken), taken) + np.arange(ends[-1]), np.append(0, ends)
+        at = np.repeat(offsets[largest] - (ends - taken), taken) + np.arange(ends[-1])
+        yield at, np.append(0, ends), True
     first = 0
     while first < len(sizes):
         last = max(int(np.searchsorted(offsets, offsets[first] + n_rows, side="right")) - 1, first + 1)
-        yield slice(offsets[first], offsets[last]), offsets[first : last + 1] - offsets[first]
+        yield slice(offsets[first], offsets[last]), offsets[first : last + 1] - offsets[first], False
         first = last

@@ -10,6 +10,8 @@ X -> A holds iff A is constant on every cluster of X. Four things keep this chea
   sorted as sequences of columns they form a trie, and each prefix is refined once.
 - Where few pairs of rows are left for many candidates, sets of pairs are intersected, 64 in a word, instead
   of clusters: a column costs one look at each pair, whatever the number of candidates that have it.
+- Where keys alone are asked for, such pairs are compared on all columns: the maximal agree sets among them
+  settle what has the prefix for good, candidates of later rounds too (`NOT_SEEN`).
 - A violation is turned into evidence on the spot, and evidence refutes other candidates: whoever lies
   inside the agree set and asks for a column outside of it is never looked at.
 
@@ -33,15 +35,17 @@ from numpy.typing import NDArray
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.rows.kernels.encode import frozen, mix
-from holdfast.core.rows.kernels.masks import unique_masks, word_lowest
+from holdfast.core.rows.kernels.masks import mask_of, unique_masks, word_lowest, word_popcount
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
-# Values of a walk of the trie: they fit into a core's cache.
+# Values of a walk of the trie: they fit into a core's cache. Of keys alone KEY_CHUNKS times as many: what a
+# walk costs for each candidate counts more.
 CHUNK_VALUES = 1 << 18
+KEY_CHUNKS = 1 << 4
 # A climb looks at so many rows of a violated candidate's clusters at most.
 LEAF_ROWS = 1 << 9
 # Climbs for a violation that no evidence explains yet: the first is needed, the others save rounds ...
@@ -58,6 +62,9 @@ PAIRS_EACH = 1 << 5
 PAIRS_A_ROW = 1 << 2
 # ... and their agreements on all columns so many bits, half of a core's cache.
 PAIR_BITS = 1 << 22
+# How many columns of a key's sequence all those pairs agree on that were compared for it; or: no cluster was
+# looked at yet, or not all in this way.
+NOT_SEEN, NOT_ALL = -2, -1
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
@@ -509,6 +516,86 @@ def _noted(masks, pairs, n_masks, mask, pair):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _agree_set(matrix, a, b, skip, agreed, i):  # type: ignore[no-untyped-def]
+    """The number of columns on which two rows of a matrix agree; OUT agreed[i]: which."""
+    size = 0
+    n_columns = matrix.shape[1]
+    for w in range(agreed.shape[1]):
+        word = _ZERO
+        start = w << 6
+        if skip:
+            for c in range(start, min(start + 64, n_columns)):
+                v = matrix[a, c]
+                word |= np.uint64(v == matrix[b, c] and v != 0) << np.uint64(c - start)
+        else:
+            for c in range(start, min(start + 64, n_columns)):
+                word |= np.uint64(matrix[a, c] == matrix[b, c]) << np.uint64(c - start)
+        agreed[i, w] = word
+        size += word_popcount(word)
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _compare_pairs(  # type: ignore[no-untyped-def]
+    matrix, places, rows, offsets, first, last, skip, agreed, ends, order, pair, masks, pairs, n_masks
+):
+    """(masks, pairs, n_masks) with the maximal agree sets of all pairs of rows in the clusters first..last.
+
+    Scratch: agreed uint64[n, n_words], ends uint32[2, n], order int32[n] with room for these pairs; pair.
+    Cost: n_columns comparisons a pair, and a look at the larger sets until one contains its own.
+    """
+    n_words = agreed.shape[1]
+    starts = np.zeros((n_words << 6) + 2, dtype=np.int64)  # of sizes, the largest first
+    n = 0
+    for k in range(first, last):
+        for i in range(offsets[k], offsets[k + 1]):
+            a = places[rows[i]]
+            for j in range(i + 1, offsets[k + 1]):
+                ends[0, n] = rows[i]
+                ends[1, n] = rows[j]
+                size = _agree_set(matrix, a, places[rows[j]], skip, agreed, n)
+                starts[(n_words << 6) - size + 1] += 1
+                n += 1
+    for s in range(1, starts.shape[0]):
+        starts[s] += starts[s - 1]
+    for i in range(n):
+        size = 0
+        for w in range(n_words):
+            size += word_popcount(agreed[i, w])
+        order[starts[(n_words << 6) - size]] = i
+        starts[(n_words << 6) - size] += 1
+    begin = n_masks
+    for at in range(n):
+        i = order[at]
+        lowest = agreed[i, 0]
+        whole = begin
+        while whole < n_masks:
+            if lowest & ~masks[whole, 0] == _ZERO:
+                outside = _ZERO
+                for w in range(1, n_words):
+                    outside |= agreed[i, w] & ~masks[whole, w]
+                if outside == _ZERO:
+                    break
+            whole += 1
+        if whole == n_masks:
+            for j in range(pair.shape[0]):
+                pair[j, 0] = -1
+                pair[j, 1] = -1
+            masks, pairs = _noted(masks, pairs, n_masks, agreed[i], pair)
+            n_masks += 1
+        same = lowest == masks[whole, 0]
+        for w in range(1, n_words):
+            same &= agreed[i, w] == masks[whole, w]
+        if same:
+            for j in range(pairs.shape[1]):
+                if pairs[whole, j, 0] < 0:
+                    pairs[whole, j, 0] = ends[0, i]
+                    pairs[whole, j, 1] = ends[1, i]
+                    break
+    return masks, pairs, n_masks
+
+
+@njit(cache=True, nogil=True)
 def _walk_pairs(  # type: ignore[no-untyped-def]
     sequences, lhs, pending, n_met, begin, stop, depth, values, ends, n_pairs, skip, bits, known, words,
     places, n_words_at, path, n_climbs, max_masks, order, mask, last_mask, pair, masks, pairs, n_masks,
@@ -573,8 +660,8 @@ def _walk_pairs(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _refute(  # type: ignore[no-untyped-def]
-    values, bounds, sequences, lhs, pending, n_ids, skip, chunk_rows, leaf_rows, n_climbs, max_masks, keep,
-    pairs_each, pairs_a_row, most_pairs,
+    values, matrix, places, bounds, sequences, lhs, pending, reach, n_ids, skip, chunk_rows, leaf_rows,
+    n_climbs, max_masks, keep, pairs_each, pairs_a_row, most_pairs, keys_only,
 ):  # fmt: skip
     """(masks uint64[k, n_words], pairs int64[k, keep, 2]); see `refute`, whose arguments these are.
 
@@ -589,7 +676,8 @@ def _refute(  # type: ignore[no-untyped-def]
     their turn (`n_met` is the number of masks that each has met).
 
     Where the clusters of a level have few pairs of rows for the candidates below it, these are settled by
-    sets of pairs, 64 in a word (`_walk_pairs`), no more by clusters.
+    sets of pairs, 64 in a word (`_walk_pairs`), no more by clusters; keys by comparing these pairs
+    (`_compare_pairs`). Candidates that were once are walked in all later chunks, refuted or not.
     """
     n_candidates = sequences.shape[0]
     max_depth = sequences.shape[1]
@@ -632,6 +720,10 @@ def _refute(  # type: ignore[no-untyped-def]
     pair_levels = np.empty((levels + 2, pair_words), dtype=np.uint64)
     pair_places = np.empty((levels + 2, pair_words), dtype=np.int32)
     n_words_at = np.zeros(levels, dtype=np.int64)
+    agreed = np.empty((most_pairs if keys_only else 0, n_words), dtype=np.uint64)
+    by_size = np.empty(most_pairs if keys_only else 0, dtype=np.int32)
+    row_word = n_columns >> 6
+    row_bit = _ONE << np.uint64(n_columns & 63)
     # Working space for the largest cluster, and for the largest chunk.
     biggest = np.int64(leaf_rows)
     for k in range(n_clusters):
@@ -670,6 +762,8 @@ def _refute(  # type: ignore[no-untyped-def]
             for d in range(levels):
                 for w in range(n_words):
                     below[x, d, w] = pending[x, w]
+                    if w == row_word and reach[x] >= 0:
+                        below[x, d, w] |= row_bit
                     if d <= shared:
                         below[x, d, w] |= below[x + 1, d, w]
         for w in range(n_words):
@@ -702,20 +796,20 @@ def _refute(  # type: ignore[no-untyped-def]
         while following < n_candidates:
             x = following
             following += 1
-            if not _any(pending, x):
-                continue
-            if n_met[x] < n_masks:
+            is_open = _any(pending, x)
+            if is_open and n_met[x] < n_masks:
                 is_open = _strike(lhs, pending, x, masks, n_met[x], n_masks)
                 n_met[x] = n_masks
-                if not is_open:
-                    continue
+            if not is_open and reach[x] < 0:
+                reach[x] = NOT_ALL
+                continue
             d = 0
             while d < depth and sequences[x, d] == path[d]:
                 d += 1
             depth = d
             by_pairs = False
             while True:
-                violated = False
+                violated = reach[x] >= 0 and union[depth, row_word] & row_bit != _ZERO
                 for w in range(n_words):
                     if union[depth, w] & pending[x, w]:
                         violated = True
@@ -725,12 +819,24 @@ def _refute(  # type: ignore[no-untyped-def]
                     stop = x
                     n_open = 0
                     while True:
-                        n_open += 1 if _any(pending, stop) else 0
+                        n_open += 1 if reach[stop] >= 0 or _any(pending, stop) else 0
                         stop += 1
                         if alike[stop - 1] < depth:
                             break
                     n_here = end_row[depth] - offsets[first[depth]]
                     by_pairs = n_pairs[depth] <= pairs_each * n_open + pairs_a_row * n_here
+                    if by_pairs and keys_only:
+                        n_before = n_masks
+                        masks, pairs, n_masks = _compare_pairs(
+                            matrix, places, rows, offsets, first[depth], last[depth], skip, agreed, ends,
+                            by_size, pair, masks, pairs, n_masks,
+                        )  # fmt: skip
+                        for y in range(x, stop):
+                            _strike(lhs, pending, y, masks, n_before, n_masks)
+                            if reach[y] != NOT_ALL:
+                                reach[y] = max(reach[y], depth)
+                        following = stop
+                        break
                     if by_pairs:
                         n_listed, n_words_at[depth] = _list_pairs(
                             values, rows, offsets, first[depth], last[depth], below[x, depth], skip, ends,
@@ -771,8 +877,13 @@ def _refute(  # type: ignore[no-untyped-def]
                 first[depth] = start
                 last[depth] = top
                 end_row[depth] = top_row
-            if by_pairs or not violated:
+            if by_pairs:
                 continue
+            if not violated:
+                if reach[x] != NOT_ALL:
+                    reach[x] = max(reach[x], depth)
+                continue
+            reach[x] = NOT_ALL
             # Each violated column gets evidence; one agree set often serves several.
             for w in range(n_words):
                 while union[depth, w] & pending[x, w]:
@@ -804,29 +915,47 @@ def _refute(  # type: ignore[no-untyped-def]
 
 
 def refute(
-    values: I32, offsets: I64, sequences: I32, lhs: U64, pending: U64, n_ids: I64, nulls_distinct: bool
+    matrix: I32,
+    places: I32,
+    offsets: I64,
+    sequences: I32,
+    lhs: U64,
+    pending: U64,
+    n_ids: I64,
+    nulls_distinct: bool,
+    reach: I64 | None = None,
 ) -> tuple[U64, I64]:
     """(masks, witnesses): evidence against candidates; what is refuted is taken from `pending`.
 
-    IN values int32[n_columns, n] (see the module); IN offsets int64[*]: clusters of consecutive rows that
-    agree on what all left-hand sides have in common; IN sequences int32[n_candidates, *]: the other columns
-    of each left-hand side, padded with -1, sorted so that equal prefixes are neighbours; IN lhs
-    uint64[n_candidates, n_words]: the whole left-hand sides; INOUT pending uint64[n_candidates, n_words]:
-    the right-hand sides to check, disjoint from lhs, the row among them; IN n_ids int64[n_columns]: all
-    values of column c are below n_ids[c]. OUT masks uint64[k, n_words], which may repeat, and witnesses
-    int64[k, WITNESSES, 2]: pairs of rows (numbers below n) that have that agree set, -1 for none.
+    IN matrix int32[*, n_columns], places int32[n]: values, row after row, and where the n rows are; IN
+    offsets int64[*]: clusters of consecutive rows that agree on what all left-hand sides have in common; IN
+    sequences int32[n_candidates, *]: the other columns of each left-hand side, padded with -1, sorted so
+    that equal prefixes are neighbours; IN lhs uint64[n_candidates, n_words]: the whole left-hand sides;
+    INOUT pending uint64[n_candidates, n_words]: the right-hand sides to check, disjoint from lhs, the row
+    among them; IN n_ids int64[n_columns]: all values of column c are below n_ids[c]. OUT masks
+    uint64[k, n_words], which may repeat, and witnesses int64[k, WITNESSES, 2]: pairs of rows (numbers below
+    n) that have that agree set, -1 for none.
 
     Law: after the call column A is pending for candidate x iff it was so before, A is constant on each
     cluster of lhs[x], and no mask contains lhs[x] without A. What is no longer pending is refuted by a mask.
 
+    Of keys alone INOUT reach int64[n_candidates] is NOT_SEEN at first. Law: if reach[x] is not negative, each
+    pair of rows of a cluster that agrees on the first reach[x] columns of sequences[x] has an agree set that
+    is part of some mask, in all calls. So candidates with such a reach are given again, also if refuted.
+
     Cost: each prefix of the trie refines only clusters that violate something below it.
     """
-    chunk_rows = max(2, CHUNK_VALUES // max(1, values.shape[0]))
-    most_pairs = PAIR_BITS // (values.shape[0] + 1)
+    n_columns = matrix.shape[1]
+    others = ~mask_of([n_columns], pending.shape[1])
+    keys_only = not (pending & others).any()
+    if reach is None or not keys_only:
+        reach = np.full(len(lhs), NOT_ALL, dtype=np.int64)
+    chunk_rows = max(2, CHUNK_VALUES * (KEY_CHUNKS if keys_only else 1) // max(1, n_columns))
+    most_pairs = PAIR_BITS // (n_columns + 1)
     return _refute(  # type: ignore[no-any-return]
-        frozen(values), frozen(offsets), frozen(sequences), frozen(lhs), pending, frozen(n_ids),
-        nulls_distinct, chunk_rows, LEAF_ROWS, N_CLIMBS, MAX_MASKS, WITNESSES, PAIRS_EACH, PAIRS_A_ROW,
-        most_pairs,
+        frozen(columns_of(matrix, places)), frozen(matrix), frozen(places), frozen(offsets),
+        frozen(sequences), frozen(lhs), pending, reach, frozen(n_ids), nulls_distinct, chunk_rows, LEAF_ROWS,
+        N_CLIMBS, MAX_MASKS, WITNESSES, PAIRS_EACH, PAIRS_A_ROW, most_pairs, keys_only,
     )  # fmt: skip
 
 
@@ -997,10 +1126,11 @@ def partnered(matrix: I32, rows: I32, offsets: I64, columns: I32, nulls_distinct
 
 @njit(cache=True, nogil=True)
 def _columns_of(matrix, rows, out):  # type: ignore[no-untyped-def]
-    for i in range(rows.shape[0]):
-        r = rows[i]
+    # A few rows at a time: they stay in the cache until all of their columns are written, a line each.
+    for start in range(0, rows.shape[0], 16):
         for c in range(out.shape[0]):
-            out[c, i] = matrix[r, c]
+            for i in range(start, min(start + 16, rows.shape[0])):
+                out[c, i] = matrix[rows[i], c]
 
 
 def columns_of(matrix: I32, rows: I32) -> I32:
@@ -1036,9 +1166,8 @@ def warm_up() -> None:
     matrix = np.array([[1, 1, 1], [1, 1, 2], [1, 2, 1], [1, 2, 2]], dtype=np.int32)
     gather(codes, identity, positions[rows], np.arange(len(rows)), 0, matrix)
     partnered(matrix, positions[rows], offsets, rows[:1], False)
-    values = columns_of(matrix, positions[rows])
     sequences = np.ones((1, 1), dtype=np.int32)
     lhs, pending = np.array([[3]], dtype=np.uint64), np.array([[4]], dtype=np.uint64)
-    masks, witnesses = refute(values, offsets, sequences, lhs, pending, np.full(3, 3), False)
+    masks, witnesses = refute(matrix, positions[rows], offsets, sequences, lhs, pending, np.full(3, 3), False)
     strike(lhs, pending, masks)
     unite(masks, witnesses)
