@@ -155,22 +155,26 @@ def fdr25_rows(rows: Rows, seed: int) -> pa.Table:
 
 
 def fli_rows(rows: Rows, seed: int) -> pa.Table:
-    """Flights of a timetable, day by day: number > carrier, hour, airports > states; no key."""
-    number = zipf(seed, "number", rows, 600, 0.4)
-    start, end = zipf(seed, "from", number, 40, 0.6), zipf(seed, "to", number, 40, 0.6)
-    carrier = number // 75
+    """Flights of a timetable, day by day: number > carrier, hour, airports > states > zones; no key.
+
+    There is a number for each pair of airports, carrier and hour, so no combination of these is rare, and
+    inserts break nothing.
+    """
+    number = zipf(seed, "number", rows, 8 * 8 * 3 * 3, 0.4)
+    start, end = number % 8, number // 8 % 8
+    origin, dest = start * 5 % 8 // 2, end * 5 % 8 // 2
     return table(
         day_of_week=1_000 + whole(seed, "day", rows, 0, 6),
         origin_id=10_000 + 7 * start,
         dest_id=10_000 + 7 * end,
-        origin_fips=1 + start * 7 % 40 // 3,
-        dest_fips=1 + end * 7 % 40 // 3,
-        origin_zone=coded("Z", start % 4),
-        dest_zone=coded("Z", end % 4),
-        carrier=coded("AL", carrier),
-        alliance=coded("G", carrier // 3),
+        origin_fips=1 + origin,
+        dest_fips=1 + dest,
+        origin_zone=coded("Z", origin // 2),
+        dest_zone=coded("Z", dest // 2),
+        carrier=coded("AL", number // 64 % 3),
         number=coded("N", number),
-        hour=coded("H", number % 6),
+        hour=coded("H", number // 192),
+        month=coded("M", np.full_like(rows, 1)),
         year=coded("Y", np.full_like(rows, 2012)),
         cancelled=flag(seed, "cancelled", rows, 0.04),
         diverted=coded("D", np.zeros_like(rows)),
@@ -178,18 +182,18 @@ def fli_rows(rows: Rows, seed: int) -> pa.Table:
 
 
 def ncv_rows(rows: Rows, seed: int) -> pa.Table:
-    """Voters: street > precinct > zip > city > county; names, what is known of them; a number as the key."""
-    street = zipf(seed, "street", rows, 30_000, 0.4)
+    """Voters: precinct > zip > city > county; street, names, what is known of them; a key."""
+    precinct = zipf(seed, "precinct", rows, 1_200, 0.3)
     first = zipf(seed, "first", rows, 600, 0.7)
     status = weighted(seed, "status", rows, (80, 12, 5, 3))
     return table(
         voter=1_000_000 + rows,
         age=18 + whole(seed, "age", rows, 0, 59),
-        county=coded("CO", street // 3_000),
-        city=coded("CI", street // 600),
-        zip=coded("Z", street // 200),
-        precinct=coded("P", street // 20),
-        street=coded("ST", street),
+        county=coded("CO", precinct // 120),
+        city=coded("CI", precinct // 24),
+        zip=coded("Z", precinct // 8),
+        precinct=coded("P", precinct),
+        street=coded("ST", zipf(seed, "street", rows, 1_500, 0.5)),
         last_name=coded("L", zipf(seed, "last", rows, 4_000, 0.6)),
         first_name=coded("F", first),
         gender=pick(("F", "M"), first % 2),
@@ -202,19 +206,18 @@ def ncv_rows(rows: Rows, seed: int) -> pa.Table:
 
 
 def dit_rows(rows: Rows, seed: int) -> pa.Table:
-    """Pairs of tags on a genome: where they begin and end, in it and in themselves; a number as the key."""
-    place = zipf(seed, "place", rows, 3_000, 0.3)
-    length = 17 + zipf(seed, "length", rows, 5, 2.0)
+    """Tags on a genome: region > place, where they begin and end in it and in themselves; a key."""
+    place = whole(seed, "place", rows, 0, 2_999)
     start = 100_000 + 40 * place
     hit = whole(seed, "hit", rows, 1, 3)
     return table(
         tag=10_000_000 + rows,
         region=1_000 + place // 150,
         start=start,
-        end=start + 40 * (1 + length % 3),
+        end=start + 40 * whole(seed, "length", rows, 1, 2),
         hit_start=hit,
-        hit_end=hit + length % 5,
-        side=pick(("L", "R"), rows % 2),
+        hit_end=hit + 1,
+        side=pick(("L", "R"), whole(seed, "side", rows, 0, 1)),
         strand=pick(("plus", "minus"), whole(seed, "strand", rows, 0, 1)),
     )
 
@@ -237,9 +240,9 @@ def insp_rows(rows: Rows, seed: int) -> pa.Table:
         address=coded("AD", address),
         city=coded("CI", (address + whole(seed, "near", address, 0, 400)) // 2_000),
         state=coded("IL", address // 10_000),
-        quarter=coded("Q", whole(seed, "quarter", rows, 0, 49)),
-        occasion=coded("OC", zipf(seed, "occasion", rows, 10, 1.0)),
-        result=coded("RE", zipf(seed, "result", rows, 7, 1.0)),
+        quarter=coded("Q", whole(seed, "quarter", rows, 0, 79)),
+        occasion=coded("OC", zipf(seed, "occasion", rows, 12, 0.8)),
+        result=coded("RE", zipf(seed, "result", rows, 8, 0.8)),
     )
 
 
