@@ -155,25 +155,23 @@ def fdr25_rows(rows: Rows, seed: int) -> pa.Table:
 
 
 def fli_rows(rows: Rows, seed: int) -> pa.Table:
-    """Flights of a timetable, day by day: number > carrier, hour, airports > states > zones; no key.
+    """Flights within a state, day by day: airport > zone, carrier > alliance; no key.
 
-    There is a number for each pair of airports, carrier and hour, so no combination of these is rare, and
-    inserts break nothing.
+    No combination of the columns that others do not determine is rare, so inserts break nothing.
     """
-    number = zipf(seed, "number", rows, 8 * 8 * 3 * 3, 0.4)
-    start, end = number % 8, number // 8 % 8
-    origin, dest = start * 5 % 8 // 2, end * 5 % 8 // 2
+    start, end = zipf(seed, "from", rows, 8, 0.4), zipf(seed, "to", rows, 8, 0.4)
+    carrier = whole(seed, "carrier", rows, 0, 2)
     return table(
         day_of_week=1_000 + whole(seed, "day", rows, 0, 6),
         origin_id=10_000 + 7 * start,
         dest_id=10_000 + 7 * end,
-        origin_fips=1 + origin,
-        dest_fips=1 + dest,
-        origin_zone=coded("Z", origin // 2),
-        dest_zone=coded("Z", dest // 2),
-        carrier=coded("AL", number // 64 % 3),
-        number=coded("N", number),
-        hour=coded("H", number // 192),
+        origin_fips=np.full_like(rows, 12),
+        dest_fips=np.full_like(rows, 12),
+        origin_zone=coded("Z", start // 4),
+        dest_zone=coded("Z", end // 4),
+        carrier=coded("AL", carrier),
+        alliance=coded("G", carrier // 2),
+        hour=coded("H", whole(seed, "hour", rows, 0, 2)),
         month=coded("M", np.full_like(rows, 1)),
         year=coded("Y", np.full_like(rows, 2012)),
         cancelled=flag(seed, "cancelled", rows, 0.04),
@@ -183,18 +181,18 @@ def fli_rows(rows: Rows, seed: int) -> pa.Table:
 
 def ncv_rows(rows: Rows, seed: int) -> pa.Table:
     """Voters: precinct > zip > city > county; street, names, what is known of them; a key."""
-    precinct = zipf(seed, "precinct", rows, 1_200, 0.3)
-    first = zipf(seed, "first", rows, 600, 0.7)
+    precinct = zipf(seed, "precinct", rows, 3_600, 0.3)
+    first = zipf(seed, "first", rows, 800, 0.6)
     status = weighted(seed, "status", rows, (80, 12, 5, 3))
     return table(
         voter=1_000_000 + rows,
         age=18 + whole(seed, "age", rows, 0, 59),
-        county=coded("CO", precinct // 120),
-        city=coded("CI", precinct // 24),
-        zip=coded("Z", precinct // 8),
+        county=coded("CO", precinct // 360),
+        city=coded("CI", precinct // 72),
+        zip=coded("Z", precinct // 24),
         precinct=coded("P", precinct),
-        street=coded("ST", zipf(seed, "street", rows, 1_500, 0.5)),
-        last_name=coded("L", zipf(seed, "last", rows, 4_000, 0.6)),
+        street=coded("ST", zipf(seed, "street", rows, 8_000, 0.3)),
+        last_name=coded("L", zipf(seed, "last", rows, 6_000, 0.5)),
         first_name=coded("F", first),
         gender=pick(("F", "M"), first % 2),
         status=coded("S", status),
@@ -206,17 +204,19 @@ def ncv_rows(rows: Rows, seed: int) -> pa.Table:
 
 
 def dit_rows(rows: Rows, seed: int) -> pa.Table:
-    """Tags on a genome: region > place, where they begin and end in it and in themselves; a key."""
-    place = whole(seed, "place", rows, 0, 2_999)
+    """Tags on a genome: region > place > tag; later ones may be longer."""
+    place = zipf(seed, "place", rows, 2_000, 0.4)
+    tag = whole(seed, "tag", place, 0, 299)
     start = 100_000 + 40 * place
-    hit = whole(seed, "hit", rows, 1, 3)
+    longer = (rows >= 800_000) & (unit(seed, "longer", rows) < 0.01)
+    length = whole(seed, "length", rows, 1, 2) + longer
     return table(
-        tag=10_000_000 + rows,
+        tag=10_000_000 + tag,
         region=1_000 + place // 150,
         start=start,
-        end=start + 40 * whole(seed, "length", rows, 1, 2),
-        hit_start=hit,
-        hit_end=hit + 1,
+        end=start + 40 * length,
+        hit_start=np.ones_like(rows),
+        hit_end=length,
         side=pick(("L", "R"), whole(seed, "side", rows, 0, 1)),
         strand=pick(("plus", "minus"), whole(seed, "strand", rows, 0, 1)),
     )
