@@ -8,6 +8,9 @@ For each mode (a table and a way to track it), in a process of its own and in a 
 3. at the end `track` again, from scratch, of the rows as they are then: the constraints must be those that
    were maintained.
 
+The modes `table10-...`, with airport and adult-tenth, are the tables of IncDC's table 10 (`published`):
+10 % of the rows are inserted once, and then as many deleted.
+
 The modes `pin-...` track a table of a million rows without its constraints, pin one rule with two
 inequalities, and apply batches; the counts of violations are compared with those of a sort and a scan.
 
@@ -40,7 +43,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from benchmarks import tables
+from benchmarks import published, tables
 from benchmarks.dcs_report import draw, loud, markdown
 from benchmarks.measure import Meter
 from benchmarks.peers import run_peer
@@ -106,14 +109,23 @@ class Mode:
 
     def open_table(self, data: Path | None) -> tables.BenchTable | None:
         """The table: yours if there is one, else generated; None for airport, which is not generated."""
+        if self.table == "claims":
+            return published.decoded(self.file(data) or tables.generated("claims", self.n_rows))
         if self.table == "tax":
             return tax_table(self.n_rows)
+        if self.table in published.MAKERS:
+            return published.stand_in(self.table, self.n_rows)
         if self.table == "lineitem":
             return tables.generated("lineitem", self.n_rows)
+        generated = tables.generated("adult", self.n_rows) if self.table == "adult" else None
+        return self.file(data) or generated
+
+    def file(self, data: Path | None) -> tables.BenchTable | None:
+        """The table from a CSV of yours, if there is one."""
         for folder in (data, REAL):
             if folder is not None and (folder / f"{self.table}.csv").exists():
                 return first_rows(self.table, self.n_rows, folder)
-        return tables.generated("adult", self.n_rows) if self.table == "adult" else None
+        return None
 
 
 FASTADC = Peer("FastADC", states=(TRACKED, INSERTED))
@@ -128,6 +140,13 @@ MODES = {
         Mode("adult-5k", "adult", 5_000, {}, peers=(SAME_COLUMNS,)),
         Mode("adult", "adult", 24_000, {}, 240, 3, again=True),
         Mode("adult-tenth", "adult", 24_000, {}, 2_400, 1, again=True),
+        *(
+            Mode(name, name.removeprefix("table10-"), line.n_rows, {}, line.n_rows // 10, 1, again=True)
+            for name, line in published.TABLE_10.items()
+            if name.removeprefix("table10-") in published.MAKERS
+        ),
+        # All rows at hand but one: a tenth of the others is inserted.
+        Mode("table10-claims", "claims", 92_713, {"within_columns": True}, 9_271, 1, again=True),
         Mode("tax-50k", "tax", 50_000, WITNESSED, 1_000, 3, again=True),
         Mode("tax-500k", "tax", 500_000, WITNESSED, 1_000, 3, again=True),
         Mode(
@@ -272,7 +291,9 @@ def measure_constraints(ws: Any, mode: Mode, table: tables.BenchTable, found: Pa
     out["track"] = timed_track(ws, mode.table, source_of(table), mode)
     n_dcs = out["track"]["n_dcs"] = note(mode.table, TRACKED)
     kept = ws.dcs.ref(mode.table)
-    out["n_predicates"] = ws.dcs.space(mode.table).n_predicates
+    space = ws.dcs.space(mode.table)
+    across = sum(len(group.operators) for group in space.groups if group.left < group.right)
+    out |= {"n_predicates": space.n_predicates, "n_comparisons": space.n_comparisons, "n_across": across}
     out["evidence_kind"] = kept.evidence_kind
     say(f"  {out['n_predicates']} predicates, {n_dcs:,} constraints, {out['evidence_kind']}")
     out["batches"] = []
@@ -314,7 +335,7 @@ def violations_told(ws: Any, mode: Mode) -> int | None:
 
 def source_of(table: tables.BenchTable) -> str:
     """Generated tables are read from Parquet, others from CSV, as the peer reads them."""
-    return str(table.parquet if table.name in ("tax", "lineitem") else table.csv)
+    return str(table.parquet if table.name in ("tax", "lineitem", *published.MAKERS) else table.csv)
 
 
 def timed_track(ws: Any, name: str, source: Any, mode: Mode) -> Json:
@@ -363,7 +384,8 @@ def warm_up(ws: Any, mode: Mode, table: tables.BenchTable) -> None:
     for _ in range(2):
         ws.writer.engine.run(echo, [{"task": i} for i in range(4 * ws.writer.engine.cores)], where="spark")
     small = table.rows(np.arange(min(table.n_rows // 2, 2_000)))
-    if mode.table == "adult":  # all columns of a few rows have more constraints than those of all rows
+    if mode.name in published.TABLE_10 or mode.table == "adult":
+        # All columns of a few rows have more constraints than those of all rows.
         small = small.select(range(5))
     ws.track("warm_up", small, **{"kinds": ("dc",), **mode.options})
     if mode.rule:
@@ -615,6 +637,10 @@ class Run:
         result |= {"n_columns": table.n_columns, "real": real, "stem": table.csv.stem}
         result["published_dcs"] = mode.n_dcs if real else None
         result |= self.child(mode)
+        files = [self.found / ours_file(mode, state) for state in (TRACKED, INSERTED)]
+        if all(file.exists() for file in files):
+            before, after = map(read_found, files)
+            result["changed"] = {"broke": len(before - after), "appeared": len(after - before)}
         if mode.again:
             files = [self.found / ours_file(mode, state) for state in (END, f"{END}, again")]
             self.compare_files(mode, "at the end: from scratch", files, table, END, result)
