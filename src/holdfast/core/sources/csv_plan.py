@@ -28,6 +28,7 @@ from holdfast.core.sources.packed import packing_of, unpacked
 from holdfast.core.sources.raw_files import opened_raw, size_of
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
 from holdfast.core.sources.respelling import (
+    QUOTED_EMPTY,
     WORDS,
     WORDS_BESIDE_NAN,
     form_of,
@@ -185,6 +186,7 @@ def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:
     odd: dict[tuple[tuple[str, ...], tuple[str, ...], Type], list[str]] = {}
     for name in source.names:
         bare, seen = without_words(sample[name], options.typed_nulls)
+        seen = [word for word in seen if word != QUOTED_EMPTY]  # among texts it is one, and nobody wonders
         form, unclear, t = forms.get(name), None, declared.get(name)
         spelling = spelling_of(respelt(bare, form))
         if t is None:

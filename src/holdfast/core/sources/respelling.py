@@ -38,7 +38,9 @@ from holdfast.errors import listing, shorten
 
 pc: Any = pa.compute
 
+QUOTED_EMPTY = ""  # an empty field without quotes is NULL in any column
 WORDS = (
+    QUOTED_EMPTY,
     "NA",
     "N/A",
     "n/a",
@@ -294,7 +296,7 @@ def notes_of(schema: Schema, options: ReadOptions) -> tuple[str, ...]:
 
 def nulls_notes(words: Collection[str]) -> tuple[str, ...]:
     """What is said of words that are NULL in columns that are no texts; nothing if there are none."""
-    shown = ", ".join(word for word in WORDS if word in words)
+    shown = ", ".join(word or '""' for word in WORDS if word in words)
     says = f"{shown} in columns of numbers, dates and booleans is NULL; --null says which texts are"
     return (says,) if shown else ()
 
