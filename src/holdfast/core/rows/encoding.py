@@ -37,6 +37,7 @@ from holdfast.core.sources import (
     read_local,
     read_split,
     standard_input,
+    stored_bytes,
 )
 from holdfast.core.sources.column_names import check_names
 from holdfast.core.sources.columnar import column_names, flat_types, nested_note
@@ -47,7 +48,7 @@ from holdfast.core.sources.respelling import unlike_notes
 from holdfast.core.store.arrow_types import arrow_schema
 from holdfast.core.store.bundle import Bundle, unpack
 from holdfast.core.store.files import check_file
-from holdfast.core.store.root import Root, is_stored, object_of, source_path
+from holdfast.core.store.root import Root, is_stored, source_path
 from holdfast.core.words.schema import Column, Nulls, Schema, Type
 from holdfast.errors import (
     NOTHING_APPLIED,
@@ -258,8 +259,7 @@ def _size(source: Any) -> int:
     if hasattr(source, "memory_usage"):
         return int(source.memory_usage(index=False).sum())
     if isinstance(source, str) and is_stored(source):
-        bucket, name = object_of(source)
-        return sum(entry.length for entry in bucket.entries(name))
+        return stored_bytes(source)
     if isinstance(source, str | Path):
         path = Path(source)
         if path.is_file():

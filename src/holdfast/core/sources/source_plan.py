@@ -29,6 +29,7 @@ from holdfast.core.sources.respelling import json_notes
 from holdfast.core.sources.streams import BATCH_ROWS, opened_stream
 from holdfast.core.sources.type_rule import TEXT, candidates
 from holdfast.core.store.files import new_file, unique_name
+from holdfast.core.store.objects import Entry
 from holdfast.core.store.root import Root, is_stored, object_of
 from holdfast.core.words.schema import Type
 from holdfast.errors import (
@@ -240,30 +241,46 @@ def _visible(path: PurePath) -> bool:
 
 
 def _stored_files(location: str, options: ReadOptions, table: str) -> tuple[list[str], str, str]:
-    """The same of a URL of an object store. A folder is what names begin with."""
+    """The same of a URL of an object store."""
     bucket, name = object_of(location)
-    magic = glob.has_magic(name)
-    if not magic and name and bucket.exists(name):
+    base, listed, entries = _stored(location)
+    if base is None:
         return [location.rstrip("/")], name.rpartition("/")[2], location.rpartition("/")[0]
-    parts = name.split("/")
-    base = "/".join(itertools.takewhile(lambda part: not glob.has_magic(part), parts))
-    names = [entry.name for entry in bucket.entries(base)]
-    inside = [PurePosixPath(n).relative_to(base) for n in names]
-    if any(path.parts[0] == "_delta_log" for path in inside):
+    if any(entry.name.startswith(f"{base}/_delta_log/".lstrip("/")) for entry in listed):
         raise _DeltaFolder
-    wanted = re.compile(_pattern("/".join(parts)) if magic else ".*", re.DOTALL)
-    files = [n for n, path in zip(names, inside, strict=True) if _visible(path) and wanted.fullmatch(n)]
+    magic, last = glob.has_magic(name), name.rpartition("/")[2]
+    files = [entry.name for entry in entries]
     if options.format == "auto" and not magic:
         files = [n for n in files if _ending(n) in ENDINGS]
-    if not files and not names:
+    if not files and not listed:
         raise SourceError(
             f"there is no object {shorten_path(location)} for table {table!r}, nor a folder of that name. "
             f"{NOTHING_APPLIED} Next step: check the address."
         )
     if not files:
         raise _no_data(location, table)
-    label = parts[-1] if magic else f"folder {parts[-1]}"
+    label = last if magic else f"folder {last}"
     return [f"{bucket}/{n}" for n in sorted(files)], f"{label} ({len(files)} files)", f"{bucket}/{base}"
+
+
+def stored_bytes(location: str) -> int:
+    """The bytes of what a URL of an object store names. Cost: a request, and a listing if it is no object."""
+    return sum(entry.length for entry in _stored(location)[2])
+
+
+def _stored(location: str) -> tuple[str | None, list[Entry], list[Entry]]:
+    """(folder, its objects, those that are named): a folder is what names begin with; None for one object."""
+    bucket, name = object_of(location)
+    magic = glob.has_magic(name)
+    if not magic and name and (entry := bucket.entry(name)) is not None:
+        return None, [entry], [entry]
+    parts = name.split("/")
+    base = "/".join(itertools.takewhile(lambda part: not glob.has_magic(part), parts))
+    listed = bucket.entries(base)
+    wanted = re.compile(_pattern("/".join(parts)) if magic else ".*", re.DOTALL)
+    inside = [PurePosixPath(entry.name).relative_to(base) for entry in listed]
+    pairs = zip(listed, inside, strict=True)
+    return base, listed, [e for e, path in pairs if _visible(path) and wanted.fullmatch(e.name)]
 
 
 def _pattern(name: str) -> str:

@@ -81,27 +81,28 @@ class Objects:
             answer = obstore.get(self._store, name)
             return bytes(answer.bytes()) if answer.meta["size"] <= most else None
 
-    def length(self, name: str) -> int:
-        """The length of an object; FileNotFoundError if there is none."""
-        import obstore
-
-        with self._reading(name):
-            return int(obstore.head(self._store, name)["size"])
-
-    def exists(self, name: str) -> bool:
-        try:
-            self.length(name)
-        except FileNotFoundError:
-            return False
-        return True
-
-    def written(self, name: str) -> float | None:
-        """When an object was put; None if there is none."""
+    def entry(self, name: str) -> Entry | None:
+        """An object of the store; None if there is none of the name."""
         import obstore
 
         with self._reading(name), contextlib.suppress(FileNotFoundError):
-            return float(obstore.head(self._store, name)["last_modified"].timestamp())
+            return _entry(obstore.head(self._store, name))
         return None
+
+    def length(self, name: str) -> int:
+        """The length of an object; FileNotFoundError if there is none."""
+        entry = self.entry(name)
+        if entry is None:
+            raise FileNotFoundError(name)
+        return entry.length
+
+    def exists(self, name: str) -> bool:
+        return self.entry(name) is not None
+
+    def written(self, name: str) -> float | None:
+        """When an object was put; None if there is none."""
+        entry = self.entry(name)
+        return None if entry is None else entry.written
 
     def put(self, name: str, content: bytes) -> None:
         """Put an object, in place of one of its name."""
@@ -127,11 +128,7 @@ class Objects:
         import obstore
 
         def listed() -> list[Entry]:
-            return [
-                Entry(str(one["path"]), int(one["size"]), one["last_modified"].timestamp())
-                for some in obstore.list(self._store, folder or None)
-                for one in some
-            ]
+            return [_entry(one) for some in obstore.list(self._store, folder or None) for one in some]
 
         return _again(self._reading, folder, listed)
 
@@ -212,6 +209,10 @@ class Objects:
                 f"cannot {doing} {self.url!r}: {_reason(error)}. {NOTHING_APPLIED} Check the address and the "
                 "network, then run it again."
             ) from None
+
+
+def _entry(about: Any) -> Entry:
+    return Entry(str(about["path"]), int(about["size"]), about["last_modified"].timestamp())
 
 
 def _again(
