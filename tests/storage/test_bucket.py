@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.core.store import objects
 from holdfast.core.store.bucket import Bucket
 from holdfast.core.store.files import FileRef, check_file, is_there, opened, read_file, write_file
 from holdfast.core.store.node_cache import NodeCache, node_cache
@@ -162,6 +163,49 @@ def test_a_flaky_store_is_asked_again(store: Store, bucket: Bucket, fault: str) 
         reader = another(bucket, options_for(address))
         reader._cache = NodeCache(flaky.cache.folder / "another", 1 << 30)
         assert [read_file(reader, ref)[:1] for ref in refs] == [bytes([i]) for i in range(8)]
+
+
+def test_a_put_may_take_as_long_as_its_bytes_do(
+    store: Store, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a second is too long for a small object here, not for a large one, unless somebody says so."""
+    monkeypatch.setattr(objects, "STALLED_S", 0.25)
+    monkeypatch.setattr(objects, "SLOWEST", 1 << 20)
+    large = bytes(objects.STEP_BYTES + 1)
+    with through(store, Faults(lambda request: "delay" if request.method == "PUT" else None)) as address:
+        slow = another(bucket, options_for(address))
+        assert slow.put_new("large", large)
+        assert not slow.put_new("large", large)
+        with pytest.raises(StoreError, match="cannot write 'small'"):
+            slow.put_new("small", b"")
+        hurried = another(bucket, {**options_for(address), "timeout": "250ms"})
+        with pytest.raises(StoreError, match="cannot write 'other'"):
+            hurried.put_new("other", large)
+
+
+def test_variables_of_the_environment_count_besides_options(
+    store: Store, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in bucket.options.items():
+        monkeypatch.setenv(name.upper(), value)
+    for options in ({}, {"connect_timeout": "20s"}):
+        Bucket(bucket.url, options).put("x", b"")
+    monkeypatch.setenv("AWS_TIMEOUT", "10ms")
+    with through(store, Faults(lambda request: "delay")) as address:
+        with pytest.raises(StoreError, match="cannot write 'y'"):
+            Bucket(bucket.url, {"aws_endpoint_url": address}).put_new("y", b"")
+        assert Bucket(bucket.url, {"aws_endpoint_url": address, "timeout": "1m"}).put_new("z", b"")
+
+
+def test_a_file_whose_answer_comes_too_late_is_put_again(store: Store, bucket: Bucket) -> None:
+    late = iter([True])
+    faults = Faults(lambda request: "delay" if request.method == "PUT" and next(late, False) else None)
+    with through(store, faults) as address:
+        hurried = another(bucket, {**options_for(address), "aws_timeout": "400ms"})
+        ref = write_file(hurried, "tables/t/a.arrow", [b"content"])
+        hurried.publish(temporary=True)
+        assert faults.counted("PUT") == 2
+    assert read_file(another(bucket), ref) == b"content"
 
 
 def test_a_store_that_is_not_there(cache: Path) -> None:

@@ -6,7 +6,7 @@ new file is a draft on this machine until it is *published*: put under its name,
 Files are published before anybody else can be told of them: at the end of a task, before a job is sent to
 Spark, before a commit. So files of a batch travel together, and temporary ones that nobody asks for never do.
 
-A put whose answer was lost is tried again by the client and finds its own object; the content decides.
+A put whose answer was lost or late is tried again and finds its own object; the content decides.
 
 Stores that ignore the condition of a put would let two writers both commit. `probe` finds them out.
 
@@ -31,7 +31,7 @@ import xxhash
 
 from holdfast.core.store.node_cache import NodeCache, node_cache
 from holdfast.core.store.objects import Objects
-from holdfast.errors import NOTHING_APPLIED, DamagedFileError, WorkspaceError
+from holdfast.errors import NOTHING_APPLIED, DamagedFileError, StoreError, WorkspaceError
 
 if TYPE_CHECKING:
     from holdfast.core.store.files import FileRef
@@ -144,7 +144,13 @@ class Bucket(Objects):
             draft.unlink(missing_ok=True)
 
     def _put_file(self, ref: FileRef, content: Any) -> None:
-        if self.put_new(ref.name, content):
+        try:
+            is_new = self.put_new(ref.name, content)
+        except StoreError as error:
+            if error.denied:
+                raise
+            is_new = self.put_new(ref.name, content)  # if it has arrived after all, the content says so
+        if is_new:
             return
         if xxhash.xxh3_64_hexdigest(self.content(ref.name)) != ref.checksum:
             raise WorkspaceError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import sys
 import time
@@ -25,6 +26,13 @@ _RETRIES = {
     "retry_timeout": timedelta(seconds=60),
 }
 _WAITS_S = (0.1, 0.4, 1.6)
+# A request has stalled if it has no answer for so long, or no more of one. Clients count the sending of its
+# body in, and sixteen bodies may share a slow line: so a put has longer, by its length at the slowest rate.
+# What they call the timeout is that of a whole request, and none is too long while bytes come.
+STALLED_S, SLOWEST = 30, 1 << 16
+_NO_TIMEOUT = timedelta(days=1)
+# Bytes of a body for which the first limit will do; there is a client for each step of eight times as many.
+STEP_BYTES, _STEP = 1 << 21, 8
 # What belongs to the HTTP client; all other options belong to the store.
 _CLIENT = (
     "allow_http",
@@ -33,6 +41,7 @@ _CLIENT = (
     "pool_idle_timeout",
     "pool_max_idle_per_host",
     "proxy_url",
+    "read_timeout",
     "timeout",
     "user_agent",
 )
@@ -41,6 +50,8 @@ _PROBE = "conditional-put"
 _ANSWER = re.compile(r"<Code>(\w+)</Code>\s*(?:<Message>([^<\n]*))?")
 # Names of options may begin with the store's.
 _PREFIX = re.compile(r"^(aws|azure_storage|azure|google)_")
+# What variables of the environment begin with, by the scheme; those of Azure have many.
+_CLOUDS = {"s3": "AWS", "s3a": "AWS", "gs": "GOOGLE"}
 # Where machines of a cloud ask for the credentials of their role.
 _METADATA = "169.254.169.254"
 
@@ -63,6 +74,7 @@ class Objects:
     def __init__(self, url: str, options: Mapping[str, str]) -> None:
         self.url, self.options = url, dict(options)
         self._store = _connect(url, self.options)
+        self._patient: dict[int, Any] = {}  # clients for puts of many bytes, by the most bytes
 
     def __str__(self) -> str:
         return self.url
@@ -112,16 +124,31 @@ class Objects:
             obstore.put(self._store, name, content)
 
     def put_new(self, name: str, content: Any) -> bool:
-        """Put an object if there is none of the name; whether it was this call that did it."""
+        """Put an object if there is none of the name; whether it was this call that did it.
+
+        A client does not ask again if there was no answer in time: it may be there.
+        """
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
+        store = self._store_for(len(content))
         with self._writing(name):
             try:
-                obstore.put(self._store, name, content, mode="create", use_multipart=False)
+                obstore.put(store, name, content, mode="create", use_multipart=False)
             except AlreadyExistsError:
                 return False
         return True
+
+    def _store_for(self, n_bytes: int) -> Any:
+        """The client that waits long enough for a put of so many bytes."""
+        if n_bytes <= STEP_BYTES:
+            return self._store
+        most = STEP_BYTES
+        while most < n_bytes:
+            most *= _STEP
+        if most not in self._patient:
+            self._patient[most] = _connect(self.url, self.options, most)
+        return self._patient[most]
 
     def entries(self, folder: str) -> list[Entry]:
         """The objects of a folder and of those below it. For housekeeping: nothing is found by a listing."""
@@ -262,26 +289,41 @@ class ObjectFile(io.RawIOBase):
         return n
 
 
-def _connect(url: str, options: Mapping[str, str]) -> Any:
+def _connect(url: str, options: Mapping[str, str], n_bytes: int = 0) -> Any:
+    """A client whose puts may be of so many bytes."""
     from obstore.store import from_url
 
-    client: dict[str, Any] = {}
-    store: dict[str, Any] = {}
+    client, store = _variables(url), {}
     for name, value in options.items():
         bare = _PREFIX.sub("", name.lower())
         if bare in _CLIENT:
-            client[bare] = value if value.lower() not in ("true", "false") else value.lower() == "true"
+            client[bare] = _flag(value)
         else:
             store[name] = value
+    if not client.keys() & {"timeout", "read_timeout"}:
+        stalled = timedelta(seconds=STALLED_S + n_bytes / SLOWEST)
+        client |= {"timeout": max(_NO_TIMEOUT, stalled), "read_timeout": stalled}
     try:
         connect: Any = from_url  # its overloads name the options of each store
-        return connect(url, config=store or None, client_options=client or None, retry_config=_RETRIES)
+        return connect(url, config=store or None, client_options=client, retry_config=_RETRIES)
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # for options that it does not know the client panics
         raise StoreError(
             f"cannot open the store of {shorten(url)}: {_reason(error)}. Check the address and the options."
         ) from None
+
+
+def _variables(url: str) -> dict[str, Any]:
+    """What variables of the environment say to the HTTP client: it only reads them if it is told nothing."""
+    cloud = _CLOUDS.get(url.partition(":")[0].lower(), "AZURE")
+    said = {name: value for name, value in os.environ.items() if name.startswith(f"{cloud}_")}
+    bare = {_PREFIX.sub("", name.lower()): _flag(value) for name, value in said.items()}
+    return {name: value for name, value in bare.items() if name in _CLIENT}
+
+
+def _flag(value: str) -> str | bool:
+    return value if value.lower() not in ("true", "false") else value.lower() == "true"
 
 
 def _reason(error: BaseException) -> str:
