@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import xxhash
 
@@ -66,6 +66,9 @@ _CREDENTIALS = (
     "AZURITE_BLOB_STORAGE_URL",
     "GOOGLE_SERVICE_ACCOUNT_KEY",
 )
+T = TypeVar("T")
+Answer = TypeVar("Answer")
+
 # Files of one job lie here, and its lease. No commit names them.
 STAGING, LEASE = "staging", "lease"
 _PIECE = 8 << 20
@@ -116,7 +119,7 @@ class Bucket(Objects):
         with self._lock:
             drafts = [d for d in self._drafts.values() if temporary or not is_temporary(d[0].name)]
             self._is_staged |= temporary
-        self._side_by_side(self._publish, drafts)
+        self.side_by_side(self._publish, drafts)
 
     def _publish(self, drafted: tuple[FileRef, Path]) -> None:
         ref, draft = drafted
@@ -243,13 +246,12 @@ class Bucket(Objects):
             lease = [f"{folder}/{LEASE}"]
             self.remove([entry.name for entry in self.entries(folder)] if self._is_staged else lease)
 
-    def _side_by_side(self, do: Callable[[Any], None], items: Sequence[Any]) -> None:
-        if len(items) == 1:
-            do(items[0])
-        elif items:
-            with ThreadPoolExecutor(min(AT_ONCE, len(items))) as threads:
-                for future in [threads.submit(do, item) for item in items]:
-                    future.result()
+    def side_by_side(self, do: Callable[[T], Answer], items: Sequence[T]) -> list[Answer]:
+        """What comes of each item, in their order, where a request or two is asked for each."""
+        if len(items) <= 1:
+            return [do(item) for item in items]
+        with ThreadPoolExecutor(min(AT_ONCE, len(items))) as threads:
+            return [future.result() for future in [threads.submit(do, item) for item in items]]
 
 
 _buckets: dict[str, Bucket] = {}
