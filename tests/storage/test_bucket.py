@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.core.store import objects
 from holdfast.core.store.bucket import Bucket
+from holdfast.core.store.delta_log import has_log
 from holdfast.core.store.files import FileRef, check_file, is_there, opened, read_file, write_file
 from holdfast.core.store.node_cache import NodeCache, node_cache
 from holdfast.core.store.objects import ObjectFile
@@ -226,6 +227,19 @@ def test_a_store_that_ignores_conditions_is_found_out(store: Store, bucket: Buck
         blind = Bucket(f"{bucket.url}-blind", options_for(address))
         with pytest.raises(WorkspaceError, match="ignores the condition of a put"):
             blind.probe()
+
+
+def test_whether_there_is_a_log_is_one_page_of_its_listing(store: Store, bucket: Bucket) -> None:
+    """A listing has pages of 1,000 names."""
+    assert not has_log(bucket)
+    names = [f"ledger/_delta_log/{i:020d}.json" for i in range(1_001)]
+    bucket.side_by_side(lambda name: bucket.put(name, b""), names)
+    with through(store, faults := Faults()) as address:
+        assert has_log(another(bucket, options_for(address)))
+        assert len(faults.seen) == 1
+    bucket.remove(names)
+    bucket.put("ledger/_delta_log/other", b"")
+    assert not has_log(bucket)
 
 
 def test_an_object_as_a_file(bucket: Bucket) -> None:

@@ -163,7 +163,7 @@ def check_newest(root: Root) -> None:
 
 def has_log(root: Root) -> bool:
     if isinstance(root, Bucket):
-        return any(entry.name.endswith((".json", ".parquet")) for entry in root.entries(f"{FOLDER}/{_LOG}"))
+        return root.has(f"{FOLDER}/{_LOG}", ".json", ".parquet")
     try:
         return any(name.endswith((".json", ".parquet")) for name in os.listdir(root / FOLDER / _LOG))
     except OSError:

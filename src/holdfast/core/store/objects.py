@@ -159,6 +159,16 @@ class Objects:
 
         return _again(self._reading, folder, listed)
 
+    def has(self, folder: str, *endings: str) -> bool:
+        """Whether a folder has an object whose name ends so. Cost: a page of its listing, if the first do."""
+        import obstore
+
+        def seen() -> bool:
+            pages = obstore.list(self._store, folder, chunk_size=1)
+            return any(str(one["path"]).endswith(endings or "") for some in pages for one in some)
+
+        return _again(self._reading, folder, seen)
+
     def remove(self, names: Sequence[str]) -> None:
         """Remove objects; those that are gone already do not matter."""
         import obstore
