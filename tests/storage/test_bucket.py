@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.store import objects
-from holdfast.core.store.bucket import Bucket
+from holdfast.core.store.bucket import Bucket, bucket_of, forget, use_options
 from holdfast.core.store.delta_log import has_log
 from holdfast.core.store.files import FileRef, check_file, is_there, opened, read_file, write_file
 from holdfast.core.store.node_cache import NodeCache, node_cache
@@ -218,6 +218,32 @@ def test_a_store_that_is_not_there(cache: Path) -> None:
 def test_unknown_options() -> None:
     with pytest.raises(StoreError, match="cannot open the store of 's3://box/ws'"):
         Bucket("s3://box/ws", {"aws_wrong": "x"})
+
+
+AZURE = {"azure_storage_account_name": "x", "azure_storage_account_key": "eA=="}
+
+
+@pytest.mark.parametrize("url", ["s3://box", "gs://box", "az://box"])
+def test_options_of_another_cloud_are_for_stores_there(url: str) -> None:
+    """A mapping may reach the workspace in one cloud, and sources in others."""
+    Bucket(url, {"aws_region": "us-east-1", "google_skip_signature": "true", **AZURE})
+
+
+def test_sources_use_the_options_that_were_given_last(store: Store) -> None:
+    other = {**store.options, "aws_access_key_id": "another"}
+    try:
+        use_options(store.options)
+        source, workspace = bucket_of("s3://box"), bucket_of("s3://box/ws")
+        given = bucket_of("s3://third", store.options)
+        use_options(dict(store.options))
+        assert bucket_of("s3://box") is source
+        use_options(other)
+        assert bucket_of("s3://box").options == other
+        assert (bucket_of("s3://box/ws"), bucket_of("s3://third")) == (workspace, given)
+        assert bucket_of("s3://box/ws") is workspace
+        assert bucket_of("s3://third") is given
+    finally:
+        forget()
 
 
 def test_a_store_that_ignores_conditions_is_found_out(store: Store, bucket: Bucket) -> None:

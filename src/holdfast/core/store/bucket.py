@@ -256,19 +256,25 @@ class Bucket(Objects):
 
 _buckets: dict[str, Bucket] = {}
 _defaults: dict[str, str] = {}
+_sources: set[str] = set()  # whole stores that use the defaults: no workspace is one, so they have no drafts
 _creating = threading.Lock()
 
 
 def bucket_of(url: str, options: Mapping[str, str] | None = None) -> Bucket:
     """The bucket of a URL; with options, if they are others than before, one that uses these.
 
-    Without any it is the one that there is, or uses those that a workspace was last opened with.
+    Without any it is the one that there is, or uses those that a workspace was last opened with. A whole
+    store, which sources lie in, always uses the last ones, unless it was given some.
     """
     url = url.rstrip("/")
     with _creating:
         known = _buckets.get(url)
         if known is None or (options is not None and dict(options) != known.options):
             known = _buckets[url] = Bucket(url, _defaults if options is None else options)
+            if options is None and url.count("/") == 2:
+                _sources.add(url)
+            else:
+                _sources.discard(url)
         return known
 
 
@@ -276,13 +282,19 @@ def forget() -> None:
     """Forget all stores and their options."""
     with _creating:
         _buckets.clear()
+        _sources.clear()
         _defaults.clear()
 
 
 def use_options(options: Mapping[str, str]) -> None:
-    """Options for stores that are met from now on."""
-    _defaults.clear()
-    _defaults.update(options)
+    """Options for stores that are met from now on, and for those that sources were read from by others."""
+    with _creating:
+        if dict(options) != _defaults:
+            for url in _sources:
+                _buckets.pop(url, None)
+            _sources.clear()
+            _defaults.clear()
+            _defaults.update(options)
 
 
 @dataclass(frozen=True, slots=True)

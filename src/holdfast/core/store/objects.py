@@ -50,8 +50,9 @@ _PROBE = "conditional-put"
 _ANSWER = re.compile(r"<Code>(\w+)</Code>\s*(?:<Message>([^<\n]*))?")
 # Names of options may begin with the store's.
 _PREFIX = re.compile(r"^(aws|azure_storage|azure|google)_")
-# What variables of the environment begin with, by the scheme; those of Azure have many.
+# What variables of the environment begin with, by the scheme; Azure has many.
 _CLOUDS = {"s3": "AWS", "s3a": "AWS", "gs": "GOOGLE"}
+_ALL_CLOUDS = ("AWS", "AZURE", "GOOGLE")
 # Where machines of a cloud ask for the credentials of their role.
 _METADATA = "169.254.169.254"
 
@@ -304,8 +305,11 @@ def _connect(url: str, options: Mapping[str, str], n_bytes: int = 0) -> Any:
     from obstore.store import from_url
 
     client, store = _variables(url), {}
+    others = tuple(f"{cloud.lower()}_" for cloud in _ALL_CLOUDS if cloud != _cloud(url))
     for name, value in options.items():
         bare = _PREFIX.sub("", name.lower())
+        if name.lower().startswith(others):
+            continue  # of one mapping for a workspace here and sources there
         if bare in _CLIENT:
             client[bare] = _flag(value)
         else:
@@ -324,10 +328,13 @@ def _connect(url: str, options: Mapping[str, str], n_bytes: int = 0) -> Any:
         ) from None
 
 
+def _cloud(url: str) -> str:
+    return _CLOUDS.get(url.partition(":")[0].lower(), "AZURE")
+
+
 def _variables(url: str) -> dict[str, Any]:
     """What variables of the environment say to the HTTP client: it only reads them if it is told nothing."""
-    cloud = _CLOUDS.get(url.partition(":")[0].lower(), "AZURE")
-    said = {name: value for name, value in os.environ.items() if name.startswith(f"{cloud}_")}
+    said = {name: value for name, value in os.environ.items() if name.startswith(f"{_cloud(url)}_")}
     bare = {_PREFIX.sub("", name.lower()): _flag(value) for name, value in said.items()}
     return {name: value for name, value in bare.items() if name in _CLIENT}
 
