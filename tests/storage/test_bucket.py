@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from holdfast.core.store import objects
-from holdfast.core.store.bucket import Bucket, bucket_of, forget, use_options
+from holdfast.core.store.bucket import Bucket, bucket_of, forget, grant, reaches, use_options
 from holdfast.core.store.delta_log import has_log
 from holdfast.core.store.files import FileRef, check_file, is_there, opened, read_file, write_file
 from holdfast.core.store.node_cache import NodeCache, node_cache
@@ -246,6 +248,51 @@ def test_sources_use_the_options_that_were_given_last(store: Store) -> None:
         forget()
 
 
+def test_credentials_are_granted_as_a_set(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task with a key of its own gets no token of the driver's; regions and the like are no credentials."""
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SERVER_SIDE_ENCRYPTION")
+    for name in (*names, "AWS_REGION"):
+        monkeypatch.setenv(name, f"the driver's {name}" if name != names[3] else "AES256")
+    try:
+        bucket_of(bucket.url, bucket.options)
+        [reach] = reaches()
+        assert reach.environment.keys() >= {*names, "AWS_REGION"}
+        forget()
+        for name in names:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "its own")
+        monkeypatch.setenv("AWS_REGION", "its own")
+        grant([reach])
+        assert [os.environ.get(name) for name in names] == ["its own", None, None, "AES256"]
+        assert os.environ["AWS_REGION"] == "its own"
+        forget()
+        monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+        grant([reach])
+        assert [os.environ.get(name) for name in names[:3]] == [f"the driver's {name}" for name in names[:3]]
+    finally:
+        forget()
+        for name in names:
+            os.environ.pop(name, None)  # `grant` is meant to leave them
+
+
+def test_a_cache_that_nobody_bounds_leaves_as_much_to_the_next_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of a disk of 1,000 bytes, whatever part of that the copies take already."""
+    folder = tmp_path / "cache"
+
+    def usage(_: object) -> SimpleNamespace:
+        taken = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        return SimpleNamespace(free=1_000 - taken)
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    for i in range(4):
+        cache = NodeCache(folder, None)
+        cache.fetched(f"key {i}", 100, lambda path: path.write_bytes(bytes(100)))
+        assert cache.limit() == 500
+    assert len(copies(folder)) == 4
+
+
 def test_a_store_that_ignores_conditions_is_found_out(store: Store, bucket: Bucket) -> None:
     bucket.probe()
     bucket.probe()
@@ -353,7 +400,7 @@ def test_where_the_cache_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path / "mine"))
     monkeypatch.setenv("HOLDFAST_CACHE_BYTES", "12345")
     chosen = node_cache()
-    assert (chosen.folder, chosen.limit) == (tmp_path / "mine", 12345)
+    assert (chosen.folder, chosen.limit()) == (tmp_path / "mine", 12345)
     (tmp_path / "mine").chmod(0o777)
     with pytest.raises(WorkspaceError, match="which HOLDFAST_CACHE names, cannot be used: others can write"):
         node_cache()

@@ -232,7 +232,7 @@ def test_a_commit_names_no_object_that_is_not_there(
             before = {entry.name for entry in bucket.entries("tables")}
             bucket.publish(temporary=True)
             bucket.cache.folder.rename(tmp_path / "moved")
-            NodeCache(bucket.cache.folder, bucket.cache.limit)
+            NodeCache(bucket.cache.folder, None)
             after = {entry.name for entry in bucket.entries("tables")} - before
             bucket.remove([name for name in after if "/segment-" in name])
             return append(*args)
