@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import mmap
 import os
 import threading
@@ -40,31 +41,40 @@ if TYPE_CHECKING:
 AT_ONCE = 16
 # Pieces of one file that are read ahead.
 AHEAD = 4
+# Variables that say who one is, by cloud: a key of one set and a token of another are nobody.
+_IDENTITIES = (
+    ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
+    (
+        "AZURE_STORAGE_ACCOUNT_NAME",
+        "AZURE_STORAGE_ACCOUNT_KEY",
+        "AZURE_STORAGE_SAS_TOKEN",
+        "AZURE_STORAGE_SAS_KEY",
+        "AZURE_STORAGE_CLIENT_ID",
+        "AZURE_STORAGE_CLIENT_SECRET",
+        "AZURE_STORAGE_TENANT_ID",
+        "AZURE_CLIENT_ID",
+        "AZURE_CLIENT_SECRET",
+        "AZURE_TENANT_ID",
+    ),
+    ("GOOGLE_SERVICE_ACCOUNT_KEY",),
+)
 # Variables by which stores are reached, and which mean the same on every machine.
-_CREDENTIALS = (
-    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
+_ADDRESSES = (
     "AWS_REGION",
     "AWS_DEFAULT_REGION",
     "AWS_ENDPOINT_URL",
     "AWS_ALLOW_HTTP",
-    "AZURE_STORAGE_ACCOUNT_NAME",
-    "AZURE_STORAGE_ACCOUNT_KEY",
-    "AZURE_STORAGE_SAS_TOKEN",
-    "AZURE_STORAGE_SAS_KEY",
-    "AZURE_STORAGE_CLIENT_ID",
-    "AZURE_STORAGE_CLIENT_SECRET",
-    "AZURE_STORAGE_TENANT_ID",
-    "AZURE_CLIENT_ID",
-    "AZURE_CLIENT_SECRET",
-    "AZURE_TENANT_ID",
+    "AWS_VIRTUAL_HOSTED_STYLE_REQUEST",
+    "AWS_CONDITIONAL_PUT",
+    "AWS_SERVER_SIDE_ENCRYPTION",
+    "AWS_SSE_KMS_KEY_ID",
+    "AWS_SSE_BUCKET_KEY_ENABLED",
+    "AWS_SSE_CUSTOMER_KEY_BASE64",
     "AZURE_STORAGE_ENDPOINT",
     "AZURE_ENDPOINT",
     "AZURE_STORAGE_USE_EMULATOR",
     "AZURE_ALLOW_HTTP",
     "AZURITE_BLOB_STORAGE_URL",
-    "GOOGLE_SERVICE_ACCOUNT_KEY",
 )
 T = TypeVar("T")
 Answer = TypeVar("Answer")
@@ -301,7 +311,8 @@ def use_options(options: Mapping[str, str]) -> None:
 class Reach:
     """What a task needs to reach a workspace of the process that sends it.
 
-    Credentials of the environment go along, as Spark itself does it; where a task has its own, these count.
+    Credentials of the environment go along, as Spark itself does it; where a task has any of its own for a
+    cloud, it has all of them.
     """
 
     url: str
@@ -312,7 +323,8 @@ class Reach:
 
 def reaches() -> list[Reach]:
     """To the buckets of this process."""
-    environment = {name: os.environ[name] for name in _CREDENTIALS if name in os.environ}
+    names = itertools.chain(_ADDRESSES, *_IDENTITIES)
+    environment = {name: os.environ[name] for name in names if name in os.environ}
     return [Reach(bucket.url, bucket.options, bucket.marker, environment) for bucket in _buckets.values()]
 
 
@@ -320,8 +332,10 @@ def grant(reaches: Sequence[Reach]) -> None:
     """Use what another process reaches in this one, which runs its tasks."""
     for reach in reaches:
         if reach.url not in _buckets:
+            known = [names for names in _IDENTITIES if not os.environ.keys().isdisjoint(names)]
             for name, value in reach.environment.items():
-                os.environ.setdefault(name, value)
+                if not any(name in names for names in known):
+                    os.environ.setdefault(name, value)
         bucket_of(reach.url, reach.options).marker = reach.marker
 
 
