@@ -72,6 +72,26 @@ def test_drafts_go_with_their_process(bucket: Bucket, cache: Path) -> None:
     assert list((cache / "under-way").iterdir()) == []
 
 
+def test_a_draft_that_is_removed_is_not_published(bucket: Bucket, cache: Path) -> None:
+    """Such as that of a commit that has lost a race."""
+    write_file(bucket, "ledger/commit.parquet", [b"lost"])
+    bucket.remove(["ledger/commit.parquet"])
+    bucket.publish(temporary=True)
+    assert bucket.entries("") == list((cache / "under-way").iterdir()) == []
+
+
+def test_drafts_of_jobs_end_with_the_last_of_them(bucket: Bucket, cache: Path) -> None:
+    """Those of the ledger are no job's: another thread may be about to commit them."""
+    with bucket.job():
+        write_file(bucket, "tables/t/a.arrow", [b"abc"])
+        write_file(bucket, "ledger/commit.parquet", [b"abc"])
+        with bucket.job():
+            pass
+        assert len(list((cache / "under-way").iterdir())) == 2
+    bucket.publish(temporary=True)
+    assert [entry.name for entry in bucket.entries("")] == ["ledger/commit.parquet"]
+
+
 def test_files_are_never_overwritten(bucket: Bucket) -> None:
     write_file(bucket, "tables/t/a.arrow", [b"first"])
     bucket.publish(temporary=True)

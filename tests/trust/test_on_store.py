@@ -29,7 +29,7 @@ from pyspark.sql import SparkSession
 
 import holdfast
 from holdfast.core.store import bucket as buckets
-from holdfast.core.store import compaction
+from holdfast.core.store import compaction, litter
 from holdfast.core.store.bucket import Bucket, bucket_of
 from holdfast.core.store.node_cache import NodeCache
 from holdfast.errors import DamagedFileError, HoldfastError, WorkspaceError
@@ -217,6 +217,18 @@ def test_a_commit_asks_for_no_file_that_was_named_before(
             ws.mute("t", [next(iter(ws.schema("t").names))])
         assert faults.counted("PUT") > 1
         assert not faults.counted("HEAD", "/tables/")
+
+
+def test_what_a_refused_batch_has_written_is_never_sent(url: str, store: Store) -> None:
+    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
+        ws.track("t", rows(0, 10), kinds=("ucc", "fd"))
+        ws.pin("t", [next(iter(ws.schema("t").names))])
+        with pytest.raises(holdfast.GateError):
+            ws.apply("t", inserts=rows(0, 5), fail_on="error")
+        ws.apply("t", inserts=rows(10, 5))
+        named = {ref.name for row in ws.ledger.states() for ref in litter.named_files(row.state)}
+        assert {entry.name for entry in bucket_of(url).entries("tables")} == named
+        assert not list((bucket_of(url).cache.folder / "under-way").iterdir())
 
 
 def test_a_commit_names_no_object_that_is_not_there(

@@ -159,6 +159,8 @@ class Writer:
             try:
                 if isinstance(root, Path):
                     (root / name).mkdir(parents=True)
+                else:
+                    lease.enter_context(root.job())
                 if leased or isinstance(root, Path):
                     lease.enter_context(leases.held(root, name, base))
             except OSError as error:

@@ -22,7 +22,7 @@ import itertools
 import mmap
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +81,8 @@ Answer = TypeVar("Answer")
 
 # Files of one job lie here, and its lease. No commit names them.
 STAGING, LEASE = "staging", "lease"
+# The ledger's files lie here; they belong to no job.
+LEDGER = "ledger"
 _PIECE = 8 << 20
 
 
@@ -96,6 +98,7 @@ class Bucket(Objects):
         self._drafts: dict[str, tuple[FileRef, Path]] = {}  # by name: what is not published yet
         self._lock = threading.RLock()
         self._cache: NodeCache | None = None
+        self._jobs = 0  # that are under way in this process
         self._removes_drafts = False  # when the process ends: those of a batch that was refused
         self._is_staged = False  # whether temporary files have been published, here or perhaps by tasks
         self.marker: bytes | None = None
@@ -177,6 +180,36 @@ class Bucket(Objects):
                 with contextlib.suppress(OSError):
                     draft.unlink(missing_ok=True)
 
+    @contextlib.contextmanager
+    def job(self) -> Iterator[None]:
+        """While a job is under way here.
+
+        What is still a draft when the last one has ended was refused, or has failed: it goes, or it would be
+        published with the next commit. Not so files of the ledger, which are removed by name where a commit
+        is lost.
+        """
+        with self._lock:
+            self._jobs += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._jobs -= 1
+                if not self._jobs:
+                    self._discard([name for name in self._drafts if not name.startswith(f"{LEDGER}/")])
+
+    def _discard(self, names: Iterable[str]) -> None:
+        with self._lock:
+            for name in names:
+                drafted = self._drafts.pop(name, None)
+                if drafted is not None:
+                    drafted[1].unlink(missing_ok=True)
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Remove files, also those that are not published yet; what is gone already does not matter."""
+        self._discard(names)
+        super().remove(names)
+
     def local(self, ref: FileRef) -> Path:
         """The path of a copy, as it was written; it may vanish before it is opened (`files.opened`)."""
         with self._lock:
@@ -250,8 +283,7 @@ class Bucket(Objects):
         A folder that no task was told of has nothing in it but a lease.
         """
         with self._lock:
-            for name in [name for name in self._drafts if name.startswith(f"{folder}/")]:
-                self._drafts.pop(name)[1].unlink(missing_ok=True)
+            self._discard([name for name in self._drafts if name.startswith(f"{folder}/")])
         with contextlib.suppress(WorkspaceError):
             lease = [f"{folder}/{LEASE}"]
             self.remove([entry.name for entry in self.entries(folder)] if self._is_staged else lease)
