@@ -24,7 +24,7 @@ from holdfast.core.rows import tasks
 from holdfast.core.rows.deletes import write_deletes
 from holdfast.core.rows.kernels.masks import n_words_for
 from holdfast.core.rows.segments import ROW_BITS, open_segment
-from holdfast.core.rows.table_state import OrderKey, SegmentRef, agreeing_pairs, distinct_values
+from holdfast.core.rows.table_state import OrderKey, SegmentRef, agreeing_pairs, distinct_values, payloads_of
 from holdfast.core.rows.tasks import Payload
 from holdfast.core.store.bucket import Bucket
 from holdfast.core.store.bundle import Bundle, unpack, write_bundle
@@ -140,8 +140,9 @@ class Relation:
         starts = np.cumsum([0, *(q.n_rows for q in queries)])
         leader = np.arange(starts[-1])
         pairs = [(i, q, s) for i, q in enumerate(queries) for s in self.segments if s.n_live and q.n_rows]
+        one, other, on = payloads_of(self.segments), payloads_of(queries), list(columns)
         payloads = [
-            self.payload(segment=s.to_dict(), queries=q.to_dict(), columns=list(columns)) for _, q, s in pairs
+            self.payload(segment=one[s.number], queries=other[q.number], columns=on) for _, q, s in pairs
         ]
         results = self.run(tasks.locate_rows, payloads, NS_LOCATE * sum(q.n_rows for _, q, _ in pairs))
         if not results:
