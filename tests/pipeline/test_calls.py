@@ -27,8 +27,10 @@ from holdfast.core.rows.differing import difference
 from holdfast.core.rows.kernels.masks import mask_of
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.store.bucket import Bucket
 from holdfast.core.store.files import FileRef
 from holdfast.core.words.schema import Column, Schema, Type
+from trust.object_store import Faults, Store, through
 
 leaves = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5), st.floats(allow_nan=False))
 values = st.recursive(
@@ -85,6 +87,28 @@ def test_many_calls_travel_as_a_file(spark: SparkSession, tmp_path: Path) -> Non
     assert [json.loads(r) for r in results] == payloads
     assert engine.jobs == 1
     assert not list(tmp_path.rglob("*.arrow"))
+
+
+def many_calls(engine: Engine) -> None:
+    payloads = [{"n": i, "text": f"{i:0200}"} for i in range(2_000)]
+    assert [json.loads(r) for r in engine.run(echo, payloads, where="spark")] == payloads
+
+
+def test_many_calls_travel_with_the_job_of_who_may_not_put_objects(
+    spark: SparkSession, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path / "cache"))
+    faults = Faults(lambda request: "denied" if request.method != "GET" else None)
+    with through(store, faults) as address:
+        many_calls(Engine(spark, "spark", root=Bucket("s3://box/ws", store.options_at(address))))
+    assert faults.counted("PUT") == 1
+    assert list((tmp_path / "cache" / "under-way").iterdir()) == []
+
+
+@pytest.mark.ordinary_user
+def test_many_calls_travel_with_the_job_of_who_may_not_write(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir(mode=0o555)
+    many_calls(Engine(spark, "spark", root=tmp_path / "w"))
 
 
 class Counting(Engine):
