@@ -11,12 +11,13 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.csv
 
+from holdfast.core.sources.beginnings import can_split, heads
 from holdfast.core.sources.column_names import names_of
 from holdfast.core.sources.columnar import check_columns, first_line
 from holdfast.core.sources.csv_comments import MARK, behind_lines, n_lines, preamble_size, without_comments
@@ -26,7 +27,6 @@ from holdfast.core.sources.encodings import (
     BOM,
     bom_size,
     for_arrow,
-    is_single_byte,
     is_utf8,
     wide_encoding,
     without_mark,
@@ -45,9 +45,8 @@ from holdfast.errors import (
 
 _csv: Any = pa.csv  # third-party stubs lag behind Arrow
 SAMPLE_BLOCK = 1 << 20
-# Bytes in which the header, and the rows of a sample, are looked for first.
+# Bytes in which the header is looked for first.
 HEADER_BYTES = 1 << 16
-SAMPLE_BYTES = 4 << 20
 # Measured on 144 MB x 16 columns: 1 MB blocks 0.59 s, 4 MB 0.57 s, 32 MB 0.64 s.
 READ_BLOCK = 4 << 20
 MAX_BLOCK = 2**31 - 1  # Arrow counts the bytes of a block in 32 bits
@@ -69,29 +68,12 @@ def file_name(split: Split) -> str:
     return os.path.basename(split.path)
 
 
-def can_split(path: str, options: ReadOptions) -> bool:
-    plain = not packing_of(path) and not options.comment
-    return plain and (is_utf8(options) or is_single_byte(options.encoding))
-
-
-def heads(split: Split, options: ReadOptions) -> Iterator[Split]:
-    """Longer and longer beginnings of a split, the last of them all of it.
-
-    Others may end inside a record, so what is wrong with their last one need not be wrong with the file.
-    """
-    size = SAMPLE_BYTES
-    while can_split(split.path, options) and not split.array and size < split.end - split.start:
-        yield replace(split, end=split.start + size, n_bytes=size)
-        size *= 8
-    yield split
-
-
 def utf8_bytes(split: Split, options: ReadOptions, *, table: str) -> Any:
     """The split's bytes, decompressed and as UTF-8 (not yet checked if they should be UTF-8 already)."""
     packing = packing_of(split.path)
     if packing:
         with opened_raw(split.path) as raw, unpacked(raw, packing, file_name(split), table) as file:
-            body = pa.py_buffer(file.read())
+            body = pa.py_buffer(file.read(-1 if split.most is None else split.most))
     else:
         body = raw_bytes(split.path, split.start, split.end, table)
     if not is_utf8(options):
@@ -178,11 +160,20 @@ def _short_record(body: Any, delimiter: str, quote: str) -> tuple[int, int]:
 
 
 def header_of(split: Split, options: ReadOptions, *, table: str) -> Text:
-    """The header of the file that a split belongs to; of one that can be cut, no more is read."""
+    """The header of the file that a split belongs to; no more is read, or decompressed, than it takes."""
     if can_split(split.path, options):
         end = _header_end(split.path, split.start or split.end, options, table)
-        split = Split("csv", split.path, 0, end, 0)
-    return open_text(split, options, table=table)
+        return open_text(Split("csv", split.path, 0, end, 0), options, table=table)
+    for head in heads(split, options, 2 * HEADER_BYTES):
+        try:
+            text = open_text(head, options, table=table)
+        except HoldfastError:
+            if head is split:
+                raise
+            continue
+        if head is split or text.body.size >= HEADER_BYTES:
+            break
+    return text
 
 
 def _ended(body: Any, delimiter: str) -> Any:
@@ -210,7 +201,13 @@ def _lead(path: str, options: ReadOptions, table: str) -> int:
 def _lead_in(body: Any, split: Split, delimiter: str, options: ReadOptions, table: str) -> int:
     """The bytes of the comments before the first record in the text of a first split, which may be short."""
     if not can_split(split.path, options):
-        return preamble_size(body.to_pybytes(), delimiter, options.comment, whole=True) or 0
+        whole = split.most is None
+        lead = preamble_size(body.to_pybytes(), delimiter, options.comment, whole=whole)
+        if lead is None and not whole:  # more of it is read then
+            raise SourceError(
+                f"{file_name(split)} for table {table!r} begins with comments. {NOTHING_APPLIED}"
+            )
+        return lead or 0
     if body.slice(0, min(body.size, 1)).to_pybytes() != MARK:
         return 0
     lead = _lead(split.path, options, table)
@@ -367,7 +364,7 @@ def read_texts(
 def first_rows(split: Split, options: ReadOptions, n_rows: int, *, table: str) -> pa.Table:
     """The first rows of a split as text, and all columns of its file. Reads no more of it than they need."""
     for head in heads(split, options):
-        whole = head.end == split.end
+        whole = head is split
         try:
             # One row more than is wanted: only the last one can be half a record.
             rows = read_sample(open_text(head, options, table=table), options, n_rows + 1, table=table)

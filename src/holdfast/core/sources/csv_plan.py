@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from holdfast.core.sources import columnar, csv_files
+from holdfast.core.sources.beginnings import heads
 from holdfast.core.sources.csv_delimiter import (
     USUAL,
     UnclearDelimiterError,
@@ -120,7 +121,7 @@ def _first_header(path: str, options: ReadOptions, table: str) -> tuple[csv_file
 
 def _cuts_alike(whole: Split, options: ReadOptions, table: str) -> bool:
     """Whether a delimiter cuts the first rows of a file into several fields, as many in each."""
-    head = next(csv_files.heads(whole, options))
+    head = next(heads(whole, options))
     try:
         rows = csv_files.read_sample(
             csv_files.open_text(head, options, table=table), options, SAMPLE_ROWS, table=table

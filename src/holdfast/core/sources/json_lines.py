@@ -25,13 +25,12 @@ import pyarrow.compute
 import pyarrow.json
 
 from holdfast.core.sources import json_arrays
+from holdfast.core.sources.beginnings import can_split, heads
 from holdfast.core.sources.columnar import table_label
 from holdfast.core.sources.csv_files import (
     MAX_BLOCK,
     READ_BLOCK,
-    can_split,
     file_name,
-    heads,
     lines_until,
     utf8_bytes,
 )
@@ -77,11 +76,11 @@ def cuts(path: str, split_bytes: int) -> list[int]:
 
 
 def is_array(path: str, options: ReadOptions, *, table: str) -> bool:
-    """Whether a file is one array: of one that is not compressed no more is read than its beginning."""
+    """Whether a file is one array. No more is read, or decompressed, than its beginning."""
     size = size_of(path)
     if can_split(path, options):
         return json_arrays.is_array(raw_bytes(path, 0, min(size, BLOCK), table).to_pybytes())
-    body = utf8_bytes(Split("jsonl", path, 0, size, 0), options, table=table)
+    body = utf8_bytes(next(heads(Split("jsonl", path, 0, size, 0), options, BLOCK)), options, table=table)
     return json_arrays.is_array(body.slice(0, min(body.size, BLOCK)).to_pybytes())
 
 
@@ -166,7 +165,7 @@ def sample(
     A column of only NULLs is text. If all keys are nested, it is an error.
     """
     for head in heads(split, options):
-        whole = head.end == split.end
+        whole = head is split
         try:
             n_records, families, nested, texts = _families(head, options, n_rows, table)
         except HoldfastError:

@@ -18,7 +18,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.ipc
 
-from holdfast.core.sources import columnar, csv_files, databases, json_lines
+from holdfast.core.sources import columnar, databases, json_lines
+from holdfast.core.sources.beginnings import can_split
 from holdfast.core.sources.column_names import check_names
 from holdfast.core.sources.csv_plan import SAMPLE_ROWS, plan_csv, same_columns
 from holdfast.core.sources.csv_walk import Walk, walk_regions
@@ -383,7 +384,7 @@ def _plan_jsonl(
     left_out: dict[str, None] = {}
     for path in files:
         array = json_lines.is_array(path, options, table=table)
-        cut = csv_files.can_split(path, options) and not array
+        cut = can_split(path, options) and not array
         ends = json_lines.cuts(path, split_bytes) if cut else [0, size_of(path)]
         file_splits = [
             Split("jsonl", path, low, high, high - low, low == 0, array=array)
