@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import re
+import threading
 import uuid
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from holdfast.core.engine.engine import Engine
@@ -13,7 +20,7 @@ from holdfast.core.rows.encoding import Target, plan
 from holdfast.core.sources import ReadOptions
 from holdfast.core.store import bucket as buckets
 from holdfast.core.store.bucket import Bucket, use_options
-from trust.object_store import Store
+from trust.object_store import Faults, Request, Store, through
 
 pytestmark = pytest.mark.xdist_group("store")
 
@@ -25,6 +32,50 @@ def place(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     use_options(store.options)
     yield Bucket(f"{store.scheme}://box/{uuid.uuid4().hex}", store.options)
     buckets.forget()
+
+
+CONTENTS: dict[str, Callable[[int], bytes]] = {
+    "csv": lambda i: f"id,word\n{i},a\n".encode(),
+    "csv.gz": lambda i: gzip.compress(f"id,word\n{i},a\n".encode()),
+    "jsonl": lambda i: f'{{"id":{i},"word":"a"}}\n'.encode(),
+    "parquet": lambda i: parquet_of(pa.table({"id": [i], "word": ["a"]})),
+}
+
+
+def parquet_of(rows: pa.Table) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(rows, out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("kind", list(CONTENTS))
+def test_many_objects_are_looked_at_side_by_side(
+    place: Bucket, store: Store, tmp_path: Path, kind: str
+) -> None:
+    """Their bytes come with the listing. Of each but the first ones little more is asked than its header."""
+    n = 40
+    lock, under_way, most = threading.Lock(), Counter[str](), [0]
+
+    def began(request: Request) -> str | None:
+        with lock:
+            under_way["requests"] += 1
+            most[0] = max(most[0], under_way["requests"])
+        return "delay" if re.search(r"/[23]\d\.", request.path) else None
+
+    def ended(request: Request) -> None:
+        with lock:
+            under_way["requests"] -= 1
+
+    for i in range(n):
+        place.put(f"many/{i:02}.{kind}", CONTENTS[kind](i))
+    with through(store, faults := Faults(began, ended)) as address:
+        use_options(store.options_at(address))
+        target = Target(tmp_path, "tables", "t", None, "equal", Engine(mode="inline"))
+        source = plan(f"{place}/many", ReadOptions(), target, "staging")
+    assert (len(source.splits), source.names) == (n, ("id", "word"))
+    assert most[0] > 4
+    assert faults.counted("HEAD") <= (n + 2 if kind == "parquet" else 2)
+    assert faults.counted("GET") <= 4 * n
 
 
 def n_splits(source: str, folder: Path) -> int:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -32,7 +32,7 @@ from holdfast.core.sources.encodings import (
     without_mark,
 )
 from holdfast.core.sources.packed import packing_of, unpacked
-from holdfast.core.sources.raw_files import blocks_of, opened_raw, raw_bytes, size_of
+from holdfast.core.sources.raw_files import blocks_of, looked, opened_raw, raw_bytes, size_of
 from holdfast.core.sources.read_options import ReadOptions, Split
 from holdfast.errors import (
     NOTHING_APPLIED,
@@ -72,7 +72,10 @@ def utf8_bytes(split: Split, options: ReadOptions, *, table: str) -> Any:
     """The split's bytes, decompressed and as UTF-8 (not yet checked if they should be UTF-8 already)."""
     packing = packing_of(split.path)
     if packing:
-        with opened_raw(split.path) as raw, unpacked(raw, packing, file_name(split), table) as file:
+        with (
+            opened_raw(split.path, split.end) as raw,
+            unpacked(raw, packing, file_name(split), table) as file,
+        ):
             body = pa.py_buffer(file.read(-1 if split.most is None else split.most))
     else:
         body = raw_bytes(split.path, split.start, split.end, table)
@@ -160,7 +163,15 @@ def _short_record(body: Any, delimiter: str, quote: str) -> tuple[int, int]:
 
 
 def header_of(split: Split, options: ReadOptions, *, table: str) -> Text:
-    """The header of the file that a split belongs to; no more is read, or decompressed, than it takes."""
+    """The header of the file that a split belongs to, without what is behind it.
+
+    No more is read, or decompressed, than it takes.
+    """
+    return replace(_begun(split, options, table), body=pa.py_buffer(b""))
+
+
+def _begun(split: Split, options: ReadOptions, table: str) -> Text:
+    """The text of the first split of a file as far as its header is certain."""
     if can_split(split.path, options):
         end = _header_end(split.path, split.start or split.end, options, table)
         return open_text(Split("csv", split.path, 0, end, 0), options, table=table)
@@ -260,25 +271,26 @@ def _parse_options(delimiter: str, options: ReadOptions, on_ragged: Any = None) 
 
 
 def cuts(
-    paths: Sequence[str], options: ReadOptions, split_bytes: int, walk: Walk, *, table: str
+    files: Mapping[str, int], options: ReadOptions, split_bytes: int, walk: Walk, *, table: str
 ) -> list[list[int]]:
     """Of each file: positions behind record ends, about `split_bytes` apart; 0 first, the file's size last.
 
     Two neighbours are a split. One `walk` for all files that are larger than a split. Also tells an unclosed
     quote before anything is read.
     """
-    regions = [_regions(path, options, split_bytes, table) for path in paths]
+    large = [path for path, size in files.items() if size > split_bytes and can_split(path, options)]
+    regions = list(looked(lambda path: _regions(path, files[path], options, split_bytes, table), large))
     walked = iter(walk([region for of_file in regions for region in of_file]))
-    return [
-        _composed(path, of_file, walked, options, table) for path, of_file in zip(paths, regions, strict=True)
-    ]
+    ends = looked(lambda path: _header_end(path, files[path], options, table), large)
+    composed = {
+        path: _composed(path, files[path], of_file, end, walked, options, table)
+        for path, of_file, end in zip(large, regions, ends, strict=True)
+    }
+    return [composed.get(path, [0, size]) for path, size in files.items()]
 
 
-def _regions(path: str, options: ReadOptions, split_bytes: int, table: str) -> list[Region]:
-    """A file in parts of one length, `split_bytes` at most; none if it is to be one split."""
-    size = size_of(path)
-    if size <= split_bytes or not can_split(path, options):
-        return []
+def _regions(path: str, size: int, options: ReadOptions, split_bytes: int, table: str) -> list[Region]:
+    """A file in parts of one length, `split_bytes` at most."""
     skip = _lead(path, options, table)
     n_regions = max(1, -(-(size - skip) // split_bytes))
     bounds = [skip + (size - skip) * i // n_regions for i in range(n_regions + 1)]
@@ -287,15 +299,17 @@ def _regions(path: str, options: ReadOptions, split_bytes: int, table: str) -> l
 
 
 def _composed(
-    path: str, regions: list[Region], walked: Iterator[Any], options: ReadOptions, table: str
+    path: str,
+    size: int,
+    regions: list[Region],
+    header_end: int,
+    walked: Iterator[Any],
+    options: ReadOptions,
+    table: str,
 ) -> list[int]:
     """The cuts of a file: each region's walk is that from the mode in which the one before it has ended."""
-    size = size_of(path)
-    if not regions:
-        return [0, size]
     from holdfast.core.sources.kernels import records
 
-    header_end = _header_end(path, size, options, table)
     positions, mode = [0], records.RECORD_START
     for region, modes in zip(regions, walked, strict=False):
         mode, position = modes[mode].tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from holdfast.core.sources.csv_delimiter import (
     delimiter_of,
 )
 from holdfast.core.sources.csv_walk import Walk
-from holdfast.core.sources.raw_files import size_of
+from holdfast.core.sources.raw_files import looked
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
 from holdfast.core.sources.respelling import (
     WORDS,
@@ -47,7 +47,7 @@ def same_columns(columns: Sequence[str], names: tuple[str, ...], path: str, firs
 
 
 def plan_csv(
-    files: list[str],
+    files: Mapping[str, int],
     description: str,
     kind: Kind,
     options: ReadOptions,
@@ -57,34 +57,41 @@ def plan_csv(
     walk: Walk,
     batch: bool,
 ) -> Source:
-    """The plan of CSV files. How a `batch` spells its values is what its table says, and the options."""
+    """The plan of CSV files, given with their bytes.
+
+    How a `batch` spells its values is what its table says, and the options.
+    """
     names: tuple[str, ...] = ()
     splits: list[Split] = []
     samples: list[pa.Table] = []
     notes: dict[str, None] = {}
     trailing: tuple[str, ...] = ()
     n_rows = max(SAMPLE_ROWS // min(len(files), 10), 1)
-    first, chosen = _first_header(files[0], options, table)
+    first, *others = files
+    begun, chosen = _first_header(first, files[first], options, table)
     if chosen is not options:
         notes[delimiter_note(chosen.delimiter or "")] = None
         options = chosen
-    for path, ends in zip(files, csv_files.cuts(files, options, split_bytes, walk, table=table), strict=True):
-        file_splits = [
-            Split("csv", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)
-        ]
-        header = first if path == files[0] else csv_files.header_of(file_splits[0], options, table=table)
+    ends_of = dict(zip(files, csv_files.cuts(files, options, split_bytes, walk, table=table), strict=True))
+
+    def splits_of(path: str) -> list[Split]:
+        pairs = itertools.pairwise(ends_of[path])
+        return [Split("csv", path, low, high, high - low, low == 0) for low, high in pairs]
+
+    headers = looked(lambda path: csv_files.header_of(splits_of(path)[0], options, table=table), others)
+    for path, header in zip(files, itertools.chain([begun], headers), strict=True):
         names, trailing = names or header.names, trailing or header.trailing
         notes |= dict.fromkeys(header.notes)
-        same_columns(header.names, names, path, files[0], table)
+        same_columns(header.names, names, path, first, table)
         if len(samples) < 10:
             # Of the file, not of its first split: how a column is spelt must not depend on the cuts.
-            whole = Split("csv", path, 0, ends[-1], ends[-1])
+            whole = Split("csv", path, 0, files[path], files[path])
             rows = csv_files.first_rows(whole, options, n_rows, table=table)
             samples.append(rows.select(list(names)))
-        splits += file_splits
+        splits += splits_of(path)
     sample = pa.concat_tables(samples)
     undecided = [n for n in names if sample[n].null_count == len(sample)]
-    later = [s for s in splits if s.path != files[0] or not s.first]
+    later = [s for s in splits if s.path != first or not s.first]
     if undecided and later:
         for split in later[:: max(len(later) // MORE_SAMPLES, 1)][:MORE_SAMPLES]:
             rows = csv_files.first_rows(split, options, n_rows, table=table)
@@ -102,10 +109,11 @@ def plan_csv(
     return source
 
 
-def _first_header(path: str, options: ReadOptions, table: str) -> tuple[csv_files.Text, ReadOptions]:
+def _first_header(
+    path: str, size: int, options: ReadOptions, table: str
+) -> tuple[csv_files.Text, ReadOptions]:
     """(a file's header, the options), with a delimiter where the header cannot be cut without: see
     `csv_delimiter`."""
-    size = size_of(path)
     whole = Split("csv", path, 0, size, size)
     try:
         return csv_files.header_of(whole, options, table=table), options

@@ -289,11 +289,17 @@ class Bucket(Objects):
             self.remove([entry.name for entry in self.entries(folder)] if self._is_staged else lease)
 
     def side_by_side(self, do: Callable[[T], Answer], items: Sequence[T]) -> list[Answer]:
-        """What comes of each item, in their order, where a request or two is asked for each."""
+        """What comes of each item, in their order, where a request or two is asked for each.
+
+        The first of them that fails is raised, and those that were not begun are left.
+        """
         if len(items) <= 1:
             return [do(item) for item in items]
-        with ThreadPoolExecutor(min(AT_ONCE, len(items))) as threads:
+        threads = ThreadPoolExecutor(min(AT_ONCE, len(items)))
+        try:
             return [future.result() for future in [threads.submit(do, item) for item in items]]
+        finally:
+            threads.shutdown(cancel_futures=True)
 
 
 _buckets: dict[str, Bucket] = {}

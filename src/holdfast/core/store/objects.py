@@ -270,11 +270,14 @@ def _again(
 
 
 class ObjectFile(io.RawIOBase):
-    """An object as a file that is read. Every read is a request: whoever reads little at a time buffers."""
+    """An object as a file that is read. Every read is a request: whoever reads little at a time buffers.
 
-    def __init__(self, objects: Objects, name: str) -> None:
+    Its length is asked for, too, unless it is given.
+    """
+
+    def __init__(self, objects: Objects, name: str, length: int | None = None) -> None:
         self._objects, self._name = objects, name
-        self._length, self._at = objects.length(name), 0
+        self._length, self._at = objects.length(name) if length is None else length, 0
 
     def readable(self) -> bool:
         return True
