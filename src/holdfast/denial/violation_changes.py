@@ -144,7 +144,7 @@ def _divided(
 def _deleted(before: Relation, remaining: Relation, row_ids: I64) -> list[_Work]:
     """Deleted rows with the remaining ones, and with each other."""
     gone = []
-    for ref in before.segments if len(row_ids) else ():
+    for ref in before.that_may_have(row_ids):
         at = open_segment(before.root, ref, before.schema).positions(row_ids)
         at = np.sort(at[at >= 0])
         if len(at):

@@ -175,9 +175,14 @@ class Relation:
         return tasks.in_order(parts, self.schema)
 
     def that_may_have(self, row_ids: I64) -> list[SegmentRef]:
-        """The segments that may have some of the rows; those that are not merged do."""
-        numbers = set((row_ids >> ROW_BITS).tolist())
-        return [s for s in self.segments if s.merged or s.number in numbers]
+        """The segments that may have some of the rows; those that are not merged do.
+
+        A row is in a merged one only if the segment that it came in is none of the relation's. So most rows
+        are found without a look at any file: on a store it may be far away.
+        """
+        numbers = set(np.unique(row_ids >> ROW_BITS).tolist())
+        moved = not numbers <= {s.number for s in self.segments if not s.merged}
+        return [s for s in self.segments if (moved if s.merged else s.number in numbers)]
 
     def _n_far(self, segments: Sequence[SegmentRef]) -> int:
         """Bytes of segments that lie on a store and have no copy on this machine."""
@@ -187,7 +192,7 @@ class Relation:
     def positioned(self, row_ids: I64) -> tuple[tuple[SegmentRef, I64], ...]:
         """Rows by id as positions in the segments that have them."""
         parts = []
-        for ref in self.segments if len(row_ids) else ():
+        for ref in self.that_may_have(row_ids):
             at = open_segment(self.root, ref, self.schema).positions(row_ids)
             if (at >= 0).any():
                 parts.append((ref, at[at >= 0].astype(np.int64)))
