@@ -439,3 +439,17 @@ def test_a_rule_in_other_operators(ws: Workspace) -> None:
     assert ws.dependencies(kind="dc") == []
     told = ws.dcs.explain("t", "not(t.a = s.a and t.b = s.b)")
     assert (told.holds, told.minimal, told.implied_by) == (True, False, ())
+
+
+def test_whether_columns_have_nulls_is_told_by_the_references(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No segment is read for it, which on a store may be far away."""
+    monkeypatch.setattr(dc_witnessed, "open_segment", None)
+    rows = pa.table({"a": [1, None, 2, 2], "b": [11, 12, 12, 11]})
+    ws.track("t", rows, kinds=("dc",), evidence="witnessed")
+    new = pa.table({"a": [3], "b": [None]}, rows.schema)
+    ws.apply("t", inserts=new, deletes=rows.slice(0, 1))
+    with holdfast.open(ws.root.parent / "again", engine="inline") as again:
+        again.track("t", pa.concat_tables([rows.slice(1), new]), kinds=("dc",), evidence="witnessed")
+        assert list(map(str, ws.dependencies())) == list(map(str, again.dependencies()))

@@ -11,6 +11,8 @@ import pytest
 
 import holdfast
 from holdfast import Workspace
+from holdfast.core.rows import relation
+from holdfast.core.rows.segments import Segment
 from holdfast.core.words.change import Change
 from holdfast.errors import UsageError
 from holdfast.functional import key_class, key_news
@@ -218,3 +220,30 @@ def test_a_bound_hides_the_past_of_wider_combinations(tracked: Opener) -> None:
     assert told.unique
     assert told.since is None
     assert ws.explain("t", ["c"]).since == 2
+
+
+def test_a_delete_looks_into_no_merged_segment_for_rows_that_were_never_merged(
+    tracked: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a store a segment is far away, and the ids of rows say which one they came in."""
+    monkeypatch.setattr(relation, "MERGE_FANOUT", 2)
+    monkeypatch.setattr(relation, "SMALLEST_TIER", 4)
+    ws = tracked({"a": list(range(100)), "b": [i % 7 for i in range(100)]})
+    for i in range(100, 104):
+        ws.apply("t", inserts=ints({"a": [i], "b": [i]}))
+    assert {s.merged for s in ws.writer.tables.state("t").segments} == {False, True}
+    looks: list[bool] = []
+    positions = Segment.positions
+
+    def watched(segment: Segment, row_ids: Any) -> Any:
+        looks.append(segment.ref.merged)
+        return positions(segment, row_ids)
+
+    monkeypatch.setattr(Segment, "positions", watched)
+    ws.apply("t", deletes=ints({"a": [5, 90], "b": [5, 6]}))
+    assert looks
+    assert not any(looks)
+    ws.apply("t", deletes=ints({"a": [6, 101], "b": [6, 101]}))
+    assert set(looks) == {False, True}
+    assert ws.n_rows("t") == 100
+    assert keys(ws) == [("a",)]

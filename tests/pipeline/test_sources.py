@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import datetime as dt
 import gzip
 import io
 import json
+import lzma
 import os
 from collections.abc import Callable, Iterable
 from decimal import Decimal
@@ -26,8 +28,11 @@ from holdfast.core.sources import (
     ReadOptions,
     Source,
     Split,
+    beginnings,
     best_type,
+    csv_files,
     csv_walk,
+    json_lines,
     plan_source,
     raw_files,
     read_local,
@@ -1122,16 +1127,19 @@ def test_a_source_is_never_mapped(tmp_path: Path, kind: str, monkeypatch: pytest
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 @pytest.mark.parametrize("n_bytes", [1, 10, 100, 1_000, 15_000])
+@pytest.mark.parametrize("packed", [False, True])
 def test_a_sample_does_not_depend_on_what_is_read_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, n_bytes: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, n_bytes: int, packed: bool
 ) -> None:
-    from holdfast.core.sources import csv_files
     from holdfast.core.sources import source_plan as planning
 
     path = written(tmp_path, kind)
+    if packed:
+        path = write(tmp_path, f"a.{kind}.gz", gzip.compress(Path(path).read_bytes()))
     monkeypatch.setattr(planning, "SAMPLE_ROWS", 40)
     whole = plan(path, tmp_path)
-    monkeypatch.setattr(csv_files, "SAMPLE_BYTES", n_bytes)
+    monkeypatch.setattr(beginnings, "SAMPLE_BYTES", n_bytes)
+    monkeypatch.setattr(beginnings, "LEAST_PACKED", 1_000)
     monkeypatch.setattr(csv_files, "HEADER_BYTES", n_bytes)
     monkeypatch.setattr(csv_files, "SAMPLE_BLOCK", 64)
     assert plan(path, tmp_path) == whole
@@ -1149,3 +1157,54 @@ def test_paths_are_sent_in_full(
     monkeypatch.chdir("/")
     assert [split.path for split in source.splits] == [str(tmp_path / "a.csv")]
     assert track(source).to_pydict() == {"a": [1]}
+
+
+# --- Compressed files ---------------------------------------------------------------------------------------
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lambda content: lzma.compress(content, preset=0),
+}
+
+
+@pytest.mark.parametrize("ending", list(PACKERS))
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_of_a_compressed_file_only_the_beginning_is_decompressed_to_plan_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, kind: str
+) -> None:
+    """Tasks read the rest: a header is not worth gigabytes on the driver."""
+    rng = np.random.default_rng(1)
+    words = [rng.bytes(40).hex() for _ in range(120_000)]
+    line = "{i},{word}\n" if kind == "csv" else '{{"id":{i},"word":"{word}"}}\n'
+    text = "id,word\n" * (kind == "csv") + "".join(line.format(i=i, word=w) for i, w in enumerate(words))
+    path = tmp_path / f"a.{kind}{ending}"
+    path.write_bytes(PACKERS[ending](text.encode()))
+    sizes: list[int] = []
+    decompressed = csv_files.utf8_bytes
+
+    def counted(*arguments: Any, **more: Any) -> Any:
+        body = decompressed(*arguments, **more)
+        sizes.append(body.size)
+        return body
+
+    for module in (csv_files, json_lines):
+        monkeypatch.setattr(module, "utf8_bytes", counted)
+    source = plan(path, tmp_path)
+    assert 0 < sum(sizes) < len(text) * 0.7
+    monkeypatch.undo()
+    rows = track(source)
+    assert (rows["id"].to_pylist(), rows["word"].to_pylist()) == (list(range(len(words))), words)
+
+
+@pytest.mark.parametrize("n_comments", [0, 1, 4_000])
+def test_comments_before_the_header_of_a_compressed_file(tmp_path: Path, n_comments: int) -> None:
+    """However far down it is, and however few rows are behind it."""
+    for n_rows in (5, 50_000):
+        comments = "".join(f"# {i:060} of no use\n" for i in range(n_comments))
+        rows = "".join(f"{i},{i:020}x\n" for i in range(n_rows))
+        path = tmp_path / f"{n_rows}.csv.gz"
+        path.write_bytes(gzip.compress(f"{comments}id,word\n{rows}".encode()))
+        source = plan(path, tmp_path)
+        assert source.names == ("id", "word")
+        assert track(source).num_rows == n_rows

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from holdfast.core.store.bucket import Bucket
+from holdfast.core.store import objects
+from holdfast.core.store.bucket import Bucket, bucket_of, forget, grant, reaches, use_options
+from holdfast.core.store.delta_log import has_log
 from holdfast.core.store.files import FileRef, check_file, is_there, opened, read_file, write_file
 from holdfast.core.store.node_cache import NodeCache, node_cache
 from holdfast.core.store.objects import ObjectFile
@@ -66,6 +70,26 @@ def test_drafts_go_with_their_process(bucket: Bucket, cache: Path) -> None:
     assert len(list((cache / "under-way").iterdir())) == 1
     bucket._remove_drafts(os.getpid())
     assert list((cache / "under-way").iterdir()) == []
+
+
+def test_a_draft_that_is_removed_is_not_published(bucket: Bucket, cache: Path) -> None:
+    """Such as that of a commit that has lost a race."""
+    write_file(bucket, "ledger/commit.parquet", [b"lost"])
+    bucket.remove(["ledger/commit.parquet"])
+    bucket.publish(temporary=True)
+    assert bucket.entries("") == list((cache / "under-way").iterdir()) == []
+
+
+def test_drafts_of_jobs_end_with_the_last_of_them(bucket: Bucket, cache: Path) -> None:
+    """Those of the ledger are no job's: another thread may be about to commit them."""
+    with bucket.job():
+        write_file(bucket, "tables/t/a.arrow", [b"abc"])
+        write_file(bucket, "ledger/commit.parquet", [b"abc"])
+        with bucket.job():
+            pass
+        assert len(list((cache / "under-way").iterdir())) == 2
+    bucket.publish(temporary=True)
+    assert [entry.name for entry in bucket.entries("")] == ["ledger/commit.parquet"]
 
 
 def test_files_are_never_overwritten(bucket: Bucket) -> None:
@@ -164,6 +188,49 @@ def test_a_flaky_store_is_asked_again(store: Store, bucket: Bucket, fault: str) 
         assert [read_file(reader, ref)[:1] for ref in refs] == [bytes([i]) for i in range(8)]
 
 
+def test_a_put_may_take_as_long_as_its_bytes_do(
+    store: Store, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a second is too long for a small object here, not for a large one, unless somebody says so."""
+    monkeypatch.setattr(objects, "STALLED_S", 0.25)
+    monkeypatch.setattr(objects, "SLOWEST", 1 << 20)
+    large = bytes(objects.STEP_BYTES + 1)
+    with through(store, Faults(lambda request: "delay" if request.method == "PUT" else None)) as address:
+        slow = another(bucket, options_for(address))
+        assert slow.put_new("large", large)
+        assert not slow.put_new("large", large)
+        with pytest.raises(StoreError, match="cannot write 'small'"):
+            slow.put_new("small", b"")
+        hurried = another(bucket, {**options_for(address), "timeout": "250ms"})
+        with pytest.raises(StoreError, match="cannot write 'other'"):
+            hurried.put_new("other", large)
+
+
+def test_variables_of_the_environment_count_besides_options(
+    store: Store, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in bucket.options.items():
+        monkeypatch.setenv(name.upper(), value)
+    for options in ({}, {"connect_timeout": "20s"}):
+        Bucket(bucket.url, options).put("x", b"")
+    monkeypatch.setenv("AWS_TIMEOUT", "10ms")
+    with through(store, Faults(lambda request: "delay")) as address:
+        with pytest.raises(StoreError, match="cannot write 'y'"):
+            Bucket(bucket.url, {"aws_endpoint_url": address}).put_new("y", b"")
+        assert Bucket(bucket.url, {"aws_endpoint_url": address, "timeout": "1m"}).put_new("z", b"")
+
+
+def test_a_file_whose_answer_comes_too_late_is_put_again(store: Store, bucket: Bucket) -> None:
+    late = iter([True])
+    faults = Faults(lambda request: "delay" if request.method == "PUT" and next(late, False) else None)
+    with through(store, faults) as address:
+        hurried = another(bucket, {**options_for(address), "aws_timeout": "400ms"})
+        ref = write_file(hurried, "tables/t/a.arrow", [b"content"])
+        hurried.publish(temporary=True)
+        assert faults.counted("PUT") == 2
+    assert read_file(another(bucket), ref) == b"content"
+
+
 def test_a_store_that_is_not_there(cache: Path) -> None:
     gone = Bucket("s3://box/ws", {**options_for("http://127.0.0.1:9"), "timeout": "1s"})
     with pytest.raises(StoreError, match=r"^cannot read 'x' in 's3://box/ws': .* Nothing was applied"):
@@ -175,6 +242,77 @@ def test_unknown_options() -> None:
         Bucket("s3://box/ws", {"aws_wrong": "x"})
 
 
+AZURE = {"azure_storage_account_name": "x", "azure_storage_account_key": "eA=="}
+
+
+@pytest.mark.parametrize("url", ["s3://box", "gs://box", "az://box"])
+def test_options_of_another_cloud_are_for_stores_there(url: str) -> None:
+    """A mapping may reach the workspace in one cloud, and sources in others."""
+    Bucket(url, {"aws_region": "us-east-1", "google_skip_signature": "true", **AZURE})
+
+
+def test_sources_use_the_options_that_were_given_last(store: Store) -> None:
+    other = {**store.options, "aws_access_key_id": "another"}
+    try:
+        use_options(store.options)
+        source, workspace = bucket_of("s3://box"), bucket_of("s3://box/ws")
+        given = bucket_of("s3://third", store.options)
+        use_options(dict(store.options))
+        assert bucket_of("s3://box") is source
+        use_options(other)
+        assert bucket_of("s3://box").options == other
+        assert (bucket_of("s3://box/ws"), bucket_of("s3://third")) == (workspace, given)
+        assert bucket_of("s3://box/ws") is workspace
+        assert bucket_of("s3://third") is given
+    finally:
+        forget()
+
+
+def test_credentials_are_granted_as_a_set(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task with a key of its own gets no token of the driver's; regions and the like are no credentials."""
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SERVER_SIDE_ENCRYPTION")
+    for name in (*names, "AWS_REGION"):
+        monkeypatch.setenv(name, f"the driver's {name}" if name != names[3] else "AES256")
+    try:
+        bucket_of(bucket.url, bucket.options)
+        [reach] = reaches()
+        assert reach.environment.keys() >= {*names, "AWS_REGION"}
+        forget()
+        for name in names:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "its own")
+        monkeypatch.setenv("AWS_REGION", "its own")
+        grant([reach])
+        assert [os.environ.get(name) for name in names] == ["its own", None, None, "AES256"]
+        assert os.environ["AWS_REGION"] == "its own"
+        forget()
+        monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+        grant([reach])
+        assert [os.environ.get(name) for name in names[:3]] == [f"the driver's {name}" for name in names[:3]]
+    finally:
+        forget()
+        for name in names:
+            os.environ.pop(name, None)  # `grant` is meant to leave them
+
+
+def test_a_cache_that_nobody_bounds_leaves_as_much_to_the_next_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of a disk of 1,000 bytes, whatever part of that the copies take already."""
+    folder = tmp_path / "cache"
+
+    def usage(_: object) -> SimpleNamespace:
+        taken = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        return SimpleNamespace(free=1_000 - taken)
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    for i in range(4):
+        cache = NodeCache(folder, None)
+        cache.fetched(f"key {i}", 100, lambda path: path.write_bytes(bytes(100)))
+        assert cache.limit() == 500
+    assert len(copies(folder)) == 4
+
+
 def test_a_store_that_ignores_conditions_is_found_out(store: Store, bucket: Bucket) -> None:
     bucket.probe()
     bucket.probe()
@@ -182,6 +320,19 @@ def test_a_store_that_ignores_conditions_is_found_out(store: Store, bucket: Buck
         blind = Bucket(f"{bucket.url}-blind", options_for(address))
         with pytest.raises(WorkspaceError, match="ignores the condition of a put"):
             blind.probe()
+
+
+def test_whether_there_is_a_log_is_one_page_of_its_listing(store: Store, bucket: Bucket) -> None:
+    """A listing has pages of 1,000 names."""
+    assert not has_log(bucket)
+    names = [f"ledger/_delta_log/{i:020d}.json" for i in range(1_001)]
+    bucket.side_by_side(lambda name: bucket.put(name, b""), names)
+    with through(store, faults := Faults()) as address:
+        assert has_log(another(bucket, options_for(address)))
+        assert len(faults.seen) == 1
+    bucket.remove(names)
+    bucket.put("ledger/_delta_log/other", b"")
+    assert not has_log(bucket)
 
 
 def test_an_object_as_a_file(bucket: Bucket) -> None:
@@ -269,7 +420,7 @@ def test_where_the_cache_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path / "mine"))
     monkeypatch.setenv("HOLDFAST_CACHE_BYTES", "12345")
     chosen = node_cache()
-    assert (chosen.folder, chosen.limit) == (tmp_path / "mine", 12345)
+    assert (chosen.folder, chosen.limit()) == (tmp_path / "mine", 12345)
     (tmp_path / "mine").chmod(0o777)
     with pytest.raises(WorkspaceError, match="which HOLDFAST_CACHE names, cannot be used: others can write"):
         node_cache()

@@ -282,14 +282,15 @@ class Faults:
         )
 
 
-ACTIONS = ("busy", "delay", "cut", "lost", "blind")
+ACTIONS = ("busy", "delay", "cut", "lost", "blind", "denied")
 
 
 @contextlib.contextmanager
 def through(store: Store, faults: Faults) -> Iterator[str]:
     """The address of a proxy before a store that does to requests what the faults say.
 
-    busy: 503 SlowDown, and the store is not asked. delay: half a second more. cut: half of the answer's body.
+    busy: 503 SlowDown, and the store is not asked. denied: 403, neither. delay: half a second more. cut: half
+    of the answer's body.
     lost: the store does it, and the connection ends without an answer. blind: conditions of a put are left
     out, as by a store that ignores them.
     """
@@ -316,6 +317,9 @@ def through(store: Store, faults: Faults) -> Iterator[str]:
                 time.sleep(0.5)
             if action == "busy":
                 self.reply(503, [], b"<Error><Code>SlowDown</Code></Error>")
+                return
+            if action == "denied":
+                self.reply(403, [], b"<Error><Code>AccessDenied</Code></Error>")
                 return
             headers = {name: value for name, value in self.headers.items() if name.lower() != "host"}
             if action == "blind":

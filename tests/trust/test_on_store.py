@@ -29,8 +29,9 @@ from pyspark.sql import SparkSession
 
 import holdfast
 from holdfast.core.store import bucket as buckets
-from holdfast.core.store import compaction
+from holdfast.core.store import compaction, litter
 from holdfast.core.store.bucket import Bucket, bucket_of
+from holdfast.core.store.node_cache import NodeCache
 from holdfast.errors import DamagedFileError, HoldfastError, WorkspaceError
 from trust import store_operations, story
 from trust.object_store import Faults, Request, Store, served_azure, served_gcs, through, why_no_azure
@@ -199,6 +200,60 @@ def test_a_store_that_goes_away_is_one_clear_error(url: str, store: Store) -> No
         assert (ws.version, ws.n_rows("t")) == (1, 10)
         ws.apply("t", inserts=rows(10, 5))
         assert (ws.version, ws.n_rows("t"), ws.verify() > 0) == (2, 15, True)
+
+
+def test_a_commit_asks_for_no_file_that_was_named_before(
+    url: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no file has a copy: what was named before stays, and requests would grow with the table."""
+    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
+        ws.track("t", rows(0, 10), kinds=("ucc", "fd"))
+        ws.apply("t", inserts=rows(10, 5))
+        assert len(bucket_of(url).entries("tables")) > 5
+    buckets.forget()
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path / "another"))
+    with through(store, faults := Faults()) as address:
+        with holdfast.open(url, engine="inline", storage_options=store.options_at(address)) as ws:
+            ws.mute("t", [next(iter(ws.schema("t").names))])
+        assert faults.counted("PUT") > 1
+        assert not faults.counted("HEAD", "/tables/")
+
+
+def test_what_a_refused_batch_has_written_is_never_sent(url: str, store: Store) -> None:
+    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
+        ws.track("t", rows(0, 10), kinds=("ucc", "fd"))
+        ws.pin("t", [next(iter(ws.schema("t").names))])
+        with pytest.raises(holdfast.GateError):
+            ws.apply("t", inserts=rows(0, 5), fail_on="error")
+        ws.apply("t", inserts=rows(10, 5))
+        named = {ref.name for row in ws.ledger.states() for ref in litter.named_files(row.state)}
+        assert {entry.name for entry in bucket_of(url).entries("tables")} == named
+        assert not list((bucket_of(url).cache.folder / "under-way").iterdir())
+
+
+def test_a_commit_names_no_object_that_is_not_there(
+    url: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a file that a task has put, on another machine, there is no copy here."""
+    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
+        ws.track("t", rows(0, 10))
+        append = ws.writer.append
+
+        def interrupted(*args: Any) -> int:
+            bucket = bucket_of(url)
+            before = {entry.name for entry in bucket.entries("tables")}
+            bucket.publish(temporary=True)
+            bucket.cache.folder.rename(tmp_path / "moved")
+            NodeCache(bucket.cache.folder, None)
+            after = {entry.name for entry in bucket.entries("tables")} - before
+            bucket.remove([name for name in after if "/segment-" in name])
+            return append(*args)
+
+        monkeypatch.setattr(ws.writer, "append", interrupted)
+        with pytest.raises(DamagedFileError, match=r"segment-.* is gone or cut short\. Nothing was applied"):
+            ws.apply("t", inserts=rows(10, 5))
+        monkeypatch.undo()
+        assert ws.apply("t", inserts=rows(10, 5)).version == 2
 
 
 @every_store

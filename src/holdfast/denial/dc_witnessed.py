@@ -233,7 +233,9 @@ def _complete(relation: Relation, state: DcState) -> bool:
 
 @lru_cache(maxsize=1024)
 def _has_nulls(root: Root, ref: SegmentRef, schema: Schema, columns: tuple[int, ...]) -> bool:
-    codes = open_segment(root, ref, schema).codes
+    if ref.nulls:
+        return any(ref.nulls[c] for c in columns)
+    codes = open_segment(root, ref, schema).codes  # of an older workspace
     return any(bool((codes[c] == 0).any()) for c in columns)
 
 

@@ -21,7 +21,7 @@ from holdfast.core.rows.kernels import order_index
 from holdfast.core.rows.kernels.order_index import EQ, SYMMETRIC, OrderIndex
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import Segment, open_segment
-from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.rows.table_state import SegmentRef, payloads_of
 from holdfast.core.rows.tasks import Payload, opened, parsed_schema, staged
 from holdfast.core.store.bundle import pack
 from holdfast.denial.kernels.rule_violations import (
@@ -144,35 +144,38 @@ def _divided(
 def _deleted(before: Relation, remaining: Relation, row_ids: I64) -> list[_Work]:
     """Deleted rows with the remaining ones, and with each other."""
     gone = []
-    for ref in before.segments if len(row_ids) else ():
+    for ref in before.that_may_have(row_ids):
         at = open_segment(before.root, ref, before.schema).positions(row_ids)
         at = np.sort(at[at >= 0])
         if len(at):
             gone.append((ref, remaining.stage("positions", positions=at.astype(np.int64)), len(at)))
+    named, left = payloads_of(ref for ref, *_ in gone), payloads_of(remaining.segments)
     work: list[_Work] = []
     for i, (ref, positions, n) in enumerate(gone):
-        source: Payload = {"source": ref.to_dict(), "positions": positions}
+        source: Payload = {"source": named[ref.number], "positions": positions}
         for segment in remaining.segments:
             if segment.n_live:
-                fields = {**source, "segment": segment.to_dict()}
+                fields = {**source, "segment": left[segment.number]}
                 work.append(_Work(fields, n, segment.n_live, -1, segment))
         for other, among, m in gone[:i]:
-            fields = {**source, "segment": other.to_dict(), "among": among}
+            fields = {**source, "segment": named[other.number], "among": among}
             work.append(_Work(fields, n, m, -1, other))
-        fields = {**source, "segment": ref.to_dict(), "among": positions, "within": True}
+        fields = {**source, "segment": named[ref.number], "among": positions, "within": True}
         work.append(_Work(fields, n, n, -1, ref))
     return work
 
 
 def _inserted(remaining: Relation, added: Sequence[SegmentRef]) -> list[_Work]:
     """Inserted rows with the remaining ones, and with each other."""
+    named = payloads_of([*remaining.segments, *added])
     work: list[_Work] = []
     for i, part in enumerate(added):
+        source = {"source": named[part.number]}
         for segment in [*remaining.segments, *added[:i]]:
             if segment.n_live:
-                fields = {"segment": segment.to_dict(), "source": part.to_dict()}
+                fields: Payload = {**source, "segment": named[segment.number]}
                 work.append(_Work(fields, part.n_rows, segment.n_live, 1, segment))
-        itself = {"segment": part.to_dict(), "source": part.to_dict(), "within": True}
+        itself: Payload = {**source, "segment": named[part.number], "within": True}
         work.append(_Work(itself, part.n_rows, part.n_rows, 1, part))
     return work
 

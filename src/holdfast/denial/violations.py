@@ -148,8 +148,8 @@ def count_part(payload: Payload) -> bytes:
     n_codes = part.n_codes[columns].astype(np.int64)
     compared = Compared(half_ranks, part.rule.ops, codes, np.array(columns, dtype=np.int64), n_codes)
     rows = None if right.all() else np.flatnonzero(right).astype(np.int32)
-    twins = np.where(right[left_rows], left_rows, -1)
-    twins = twins if (twins >= 0).any() else None
+    itself = np.where(right[left_rows], left_rows, -1)
+    twins = itself if (itself >= 0).any() else None
     matches = count_matches(compared, rows, twins, any_pair=payload.get("any_pair", False))
     ids = np.zeros((len(matches.pairs), 3), dtype=np.int64)
     ids[:, 1], ids[:, 2] = part.row_ids(left_rows[matches.pairs[:, 0]]), part.row_ids(matches.pairs[:, 1])

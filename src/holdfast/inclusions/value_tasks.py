@@ -12,7 +12,7 @@ exchange is Spark's: `collect_blocks` and `absorb_blocks` are the same two sides
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -154,11 +154,12 @@ class Setting:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the values of one range made of a delta."""
+    """What the values of one range made of a delta. Of inclusions only those that it breaks are in it."""
 
     clusters: Clusters  # the change of the clusters
-    broken: I64  # [n_holding]: how many values break each inclusion
-    keys: U64  # [n_holding, WITNESSES]: the identities of the first of them
+    hit: I64  # [n_hit]: the inclusions that it breaks, of those that held
+    broken: I64  # [n_hit]: how many values break each of them
+    keys: U64  # [n_hit, WITNESSES]: the identities of the first of them
     checks: U32
     entries: Entries  # what the run of this delta holds: without what append-only tables had already
     n_values: int  # looked up
@@ -192,16 +193,17 @@ def absorb_entries(root: Root, delta: Entries, live_runs: Sequence[RunRef], sett
             f"{int(delta.columns[absorbed.negative])} would occur less than never. Nothing was applied. "
             "Restore the workspace from a backup, or track its tables anew."
         )
-    chosen = np.maximum(absorbed.witnesses, 0)
-    empty = not len(keys)
+    hit = np.flatnonzero(absorbed.broken)
+    chosen = np.maximum(absorbed.witnesses[hit], 0)
     written = absorbed.fresh | ~setting.append_only[delta.columns]
     if not written.all():
         delta = Entries(*(a[written] for a in delta.arrays()))
     return Outcome(
         clusters.tally(absorbed.events),
-        absorbed.broken,
-        np.zeros(chosen.shape, np.uint64) if empty else keys[chosen],
-        np.zeros(chosen.shape, np.uint32) if empty else checks[chosen],
+        hit,
+        absorbed.broken[hit],
+        keys[chosen],
+        checks[chosen],
         delta,
         len(keys),
         n_reads,
@@ -301,31 +303,33 @@ def _absorbed(parts: Sequence[Entries], payload: Payload) -> bytes:
     ):
         ref = write_part(root, payload["folder"], entries, payload["bits"], payload["part"])
         meta |= _file_meta(ref, entries, prefix)
-    hit = np.flatnonzero(outcome.broken)
-    return pack(
-        {
-            **outcome.clusters._asdict(),
-            "hit": hit,
-            "broken": outcome.broken[hit],
-            "keys": outcome.keys[hit],
-            "checks": outcome.checks[hit],
-        },
-        meta,
-    )
+    arrays = {name: getattr(outcome, name) for name in ("hit", "broken", "keys", "checks")}
+    return pack({**outcome.clusters._asdict(), **arrays}, meta)
 
 
-def unpacked_outcome(result: Bundle, n_holding: int) -> Outcome:
+def unpacked_outcome(result: Bundle) -> Outcome:
     """The outcome that `absorb_part` has packed; its entries stay in the files it has written."""
+    counts = {name: int(result.meta[name]) for name in COUNTS}
+    change = Clusters(*(result.array(name) for name in Clusters._fields))
+    keys, checks = (result.array(name).reshape(-1, WITNESSES) for name in ("keys", "checks"))
+    entries = sorted_runs.no_entries()
+    return Outcome(change, result.array("hit"), result.array("broken"), keys, checks, entries, **counts)
+
+
+def broken_by(outcomes: Iterable[Outcome], n_holding: int) -> tuple[I64, U64, U32]:
+    """(broken, keys, checks) of each inclusion that held: how many values of all ranges break it, and the
+    first of them. Memory: that of the answer, and of what the outcomes have."""
     broken = np.zeros(n_holding, np.int64)
     keys = np.zeros((n_holding, WITNESSES), np.uint64)
     checks = np.zeros((n_holding, WITNESSES), np.uint32)
-    hit = result.array("hit")
-    broken[hit] = result.array("broken")
-    keys[hit] = result.array("keys").reshape(-1, WITNESSES)
-    checks[hit] = result.array("checks").reshape(-1, WITNESSES)
-    counts = {name: int(result.meta[name]) for name in COUNTS}
-    change = Clusters(*(result.array(name) for name in Clusters._fields))
-    return Outcome(change, broken, keys, checks, sorted_runs.no_entries(), **counts)
+    for outcome in outcomes:
+        filled = np.minimum(broken[outcome.hit], WITNESSES)
+        for i in range(WITNESSES):  # its next one comes to the next place that is free
+            fits = (i < outcome.broken) & (filled + i < WITNESSES)
+            at = outcome.hit[fits], filled[fits] + i
+            keys[at], checks[at] = outcome.keys[fits, i], outcome.checks[fits, i]
+        broken[outcome.hit] += outcome.broken
+    return broken, keys, checks
 
 
 def _setting(root: Root, payload: Payload) -> Setting:

@@ -29,7 +29,7 @@ from holdfast.core.words.schema import Schema
 from holdfast.inclusions import value_tasks
 from holdfast.inclusions.generator import GeneratorState, RunRef, ValueTable
 from holdfast.inclusions.kernels import sorted_runs
-from holdfast.inclusions.kernels.clusters import WITNESSES, Clusters, joined_clusters, tally
+from holdfast.inclusions.kernels.clusters import Clusters, joined_clusters, tally
 from holdfast.inclusions.runs import ENTRY_BYTES, key_range, write_part
 from holdfast.inclusions.value_tasks import Outcome, Setting, part_ref
 
@@ -120,7 +120,7 @@ class Values:
         for append_only, entries in enumerate(value_tasks.divided(outcome.entries, setting.append_only)):
             if len(entries):
                 written.append(self._written(entries, append_only=bool(append_only)))
-        return self._absorption([outcome], written)
+        return self._absorption([outcome], written, setting)
 
     def _written(self, entries: sorted_runs.Entries, *, append_only: bool) -> RunRef:
         """Entries as a run of parts of a size that suits tasks."""
@@ -169,8 +169,7 @@ class Values:
             if n_entries:
                 parts = tuple(part_ref(r.meta, prefix) for r in results)
                 written.append(RunRef(n_entries, bits, parts, bool(append_only)))
-        n_holding = len(setting.hold_columns)
-        return self._absorption([value_tasks.unpacked_outcome(r, n_holding) for r in results], written)
+        return self._absorption([value_tasks.unpacked_outcome(r) for r in results], written, setting)
 
     def _collecting(self, cells: Cells) -> dict[str, Any]:
         positions = None
@@ -203,23 +202,14 @@ class Values:
     def _run(self, task: Any, payloads: list[dict[str, Any]]) -> list[Bundle]:
         return [unpack(r) for r in self.engine.run(task, payloads, where="spark", progress=self.progress)]
 
-    def _absorption(self, outcomes: Sequence[Outcome], written: Sequence[RunRef]) -> Absorption:
-        broken = np.sum([o.broken for o in outcomes], axis=0)
-        keys, checks = outcomes[0].keys.copy(), outcomes[0].checks.copy()
-        filled = np.minimum(outcomes[0].broken, WITNESSES)
-        for outcome in outcomes[1:]:
-            for h in np.flatnonzero((outcome.broken > 0) & (filled < WITNESSES)):
-                n = min(WITNESSES - filled[h], outcome.broken[h])
-                keys[h, filled[h] : filled[h] + n] = outcome.keys[h, :n]
-                checks[h, filled[h] : filled[h] + n] = outcome.checks[h, :n]
-                filled[h] += n
+    def _absorption(
+        self, outcomes: Sequence[Outcome], written: Sequence[RunRef], setting: Setting
+    ) -> Absorption:
         n_entries, n_reads = (sum(getattr(o, name) for o in outcomes) for name in ("n_entries", "n_reads"))
         return Absorption(
             tally(joined_clusters([o.clusters for o in outcomes])),
             tuple(written),
-            broken,
-            keys,
-            checks,
+            *value_tasks.broken_by(outcomes, len(setting.hold_columns)),
             {
                 "values_looked_up": sum(o.n_values for o in outcomes),
                 "keys_read": n_reads,

@@ -107,7 +107,7 @@ def _copies() -> Iterator[Finding]:
     except HoldfastError as error:
         yield Finding("copies", False, f"of files on stores: {error}")
     else:
-        limit = f"up to {cache.limit / 1e9:,.1f} GB"
+        limit = f"up to {cache.limit() / 1e9:,.1f} GB"
         yield Finding("copies", True, f"of files on stores: {limit} in {cache.folder}")
 
 

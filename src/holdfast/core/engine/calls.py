@@ -51,7 +51,7 @@ class Calls:
             return numbers.setdefault(text, len(numbers))
 
         def value(part: Any) -> int:
-            if not isinstance(part, list | dict):
+            if not isinstance(part, list | dict | str):
                 return number(json.dumps(part))
             known = by_identity.get(id(part))  # the calls keep it alive
             if known is None:

@@ -19,6 +19,7 @@ classic session's status tracker, is left out where there is none.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
 import secrets
@@ -48,7 +49,7 @@ from holdfast.core.engine.worker import (
     run_partition,
     task_name,
 )
-from holdfast.core.store.bucket import STAGING, Reach, publish_all, reaches
+from holdfast.core.store.bucket import STAGING, Bucket, Reach, publish_all, reaches
 from holdfast.core.store.files import SHARED_STORAGE, FileRef, read_file, write_file
 from holdfast.core.store.root import Root, remove_folder, root_of
 from holdfast.errors import (
@@ -57,6 +58,7 @@ from holdfast.errors import (
     EngineError,
     HoldfastError,
     SourceError,
+    StoreError,
     UsageError,
     WorkspaceError,
     hides_interrupt,
@@ -79,6 +81,8 @@ FEW_TASKS, TASK_NS = 8, 2e8
 MOST_PARTITIONS = 10_000
 # At least so many tasks look for the workspace: executors may be more than the cores that Spark tells of.
 LOOKS = 8
+# What the system says to who may not write.
+_NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class Engine:
@@ -206,14 +210,14 @@ class Engine:
     @contextlib.contextmanager
     def _carried(self, calls: Calls) -> Iterator[Calls | tuple[str, FileRef]]:
         """What a job carries of its calls: themselves, or the name of the file that they are in if they are
-        many; it is removed after the job."""
+        many; it is removed after the job. Who may only read the workspace carries many, too."""
         root = self.root
         if root is None or calls.n_bytes <= STAGED_BYTES:
             yield calls
             return
         folder = f"{STAGING}/{secrets.token_hex(6)}"
         try:
-            yield str(root), calls.staged(root, f"{folder}/calls.arrow")
+            yield _staged(calls, root, folder) or calls
         finally:
             remove_folder(root, folder)
 
@@ -367,6 +371,20 @@ class Engine:
             yield
         finally:
             self.groups.discard(group)
+
+
+def _staged(calls: Calls, root: Root, folder: str) -> tuple[str, FileRef] | None:
+    """Calls in a file that tasks can read; None without the right to write one."""
+    try:
+        file = calls.staged(root, f"{folder}/calls.arrow")
+        if isinstance(root, Bucket):
+            root.publish(temporary=True)
+    except WorkspaceError as error:
+        is_denied = isinstance(error, StoreError) and error.denied
+        if not is_denied and getattr(error.__cause__, "errno", None) not in _NO_RIGHT:
+            raise
+        return None
+    return str(root), file
 
 
 def answered(outcome: Outcome) -> bytes:

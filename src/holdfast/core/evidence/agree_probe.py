@@ -27,7 +27,7 @@ from holdfast.core.rows.kernels.masks import (
 )
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import Segment, by_row_id
-from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.rows.table_state import SegmentRef, payloads_of
 from holdfast.core.rows.tasks import Payload, opened, parsed_schema, staged
 from holdfast.core.store.bundle import pack
 
@@ -62,6 +62,7 @@ def probe(
         non_uniques=non_uniques if non_uniques is not None else keys[:0],
     )
     payloads, work = [], 0.0
+    named = payloads_of([*relation.segments, *batch])
     new = {s.number for s in batch}
     for i, part in enumerate(batch):
         earlier = [s for s in relation.segments if s.number not in new] + list(batch[: i + 1])
@@ -71,8 +72,8 @@ def probe(
                 continue
             payloads.append(
                 relation.payload(
-                    segment=segment.to_dict(),
-                    batch=part.to_dict(),
+                    segment=named[segment.number],
+                    batch=named[part.number],
                     keys=staged,
                     probes=probes,
                     within=within,

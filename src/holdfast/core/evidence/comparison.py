@@ -25,7 +25,7 @@ from holdfast.core.evidence.witnessed_masks import evidence_in
 from holdfast.core.rows.kernels.masks import n_words_for
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import Segment
-from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.rows.table_state import SegmentRef, payloads_of
 from holdfast.core.rows.tasks import Payload, opened, parsed_schema, staged
 from holdfast.core.store.bundle import pack
 from holdfast.core.words.predicate import PredicateSpace
@@ -69,13 +69,13 @@ def compare_inserts(
     """The pairs that segments brought (`relation` has them): with all live rows, and with each other."""
     new = {s.number for s in added}
     old = [s for s in relation.segments if s.number not in new and s.n_live]
+    named = payloads_of([*old, *added])
     work: list[tuple[Payload, int]] = []
     for i, part in enumerate(added):
+        source = {"source": named[part.number]}
         for segment in [*old, *added[:i]]:
-            work.append(
-                ({"segment": segment.to_dict(), "source": part.to_dict()}, part.n_rows * segment.n_live)
-            )
-        inside = {"segment": part.to_dict(), "source": part.to_dict(), "within": True}
+            work.append(({**source, "segment": named[segment.number]}, part.n_rows * segment.n_live))
+        inside = {**source, "segment": named[part.number], "within": True}
         work.append((inside, part.n_rows * (part.n_rows - 1) // 2))
     return _compared(relation, work, space)
 
@@ -88,15 +88,16 @@ def compare_deletes(
         (ref, after.stage("positions", positions=np.sort(at)), len(at))
         for ref, at in before.positioned(row_ids)
     ]
+    named, remaining = payloads_of(ref for ref, *_ in gone), payloads_of(after.segments)
     work: list[tuple[Payload, int]] = []
     for i, (ref, positions, n) in enumerate(gone):
-        source = {"source": ref.to_dict(), "positions": positions}
+        source = {"source": named[ref.number], "positions": positions}
         for segment in after.segments:
             if segment.n_live:
-                work.append(({**source, "segment": segment.to_dict()}, n * segment.n_live))
+                work.append(({**source, "segment": remaining[segment.number]}, n * segment.n_live))
         for other, among, m in gone[:i]:
-            work.append(({**source, "segment": other.to_dict(), "among": among}, n * m))
-        inside = {**source, "segment": ref.to_dict(), "among": positions, "within": True}
+            work.append(({**source, "segment": named[other.number], "among": among}, n * m))
+        inside = {**source, "segment": named[ref.number], "among": positions, "within": True}
         work.append((inside, n * (n - 1) // 2))
     return _compared(after, work, space)
 

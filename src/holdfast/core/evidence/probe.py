@@ -38,7 +38,7 @@ from holdfast.core.evidence.witnessed_masks import evidence_in
 from holdfast.core.rows.kernels.masks import unique_masks
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import open_segment
-from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.rows.table_state import SegmentRef, payloads_of
 from holdfast.core.rows.tasks import Payload, opened, parsed_schema, staged
 from holdfast.core.store.bundle import pack
 from holdfast.core.words.predicate import PredicateSpace
@@ -97,6 +97,7 @@ def probe(
         "whole": batch is None,
     }
     payloads, work = [], 0.0
+    named = payloads_of([*relation.segments, *(batch or ())])
     new = {s.number for s in batch or ()}
     old_segments = [s for s in relation.segments if s.number not in new and s.n_live]
     parts = [s for s in (relation.segments if batch is None else batch) if s.n_live]
@@ -107,7 +108,8 @@ def probe(
             within = segment.number == part.number
             if apart and not within:
                 continue
-            fields = {**shared, "segment": segment.to_dict(), "source": part.to_dict(), "within": within}
+            sides = {"segment": named[segment.number], "source": named[part.number]}
+            fields = {**shared, **sides, "within": within}
             if listed:
                 rows = part.n_rows + (segment.n_rows if batch is None else 0)
                 ns = rows * len(listed) * NS_JOINED

@@ -5,7 +5,7 @@ Neither part needs to be complete, only cheap: validation finds the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.evidence.kernels import pairs, partitions
 from holdfast.core.evidence.kernels.fd_masks import maximal_for
+from holdfast.core.rows.encoding import Seen
 from holdfast.core.rows.kernels import encode
 from holdfast.core.rows.kernels.masks import (
     full_mask,
@@ -22,7 +23,7 @@ from holdfast.core.rows.kernels.masks import (
     popcounts,
     unique_masks,
 )
-from holdfast.core.rows.segments import Segment, by_row_id
+from holdfast.core.rows.segments import ROW_BITS, Segment, by_row_id
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -60,10 +61,18 @@ def _sample(segment: Segment, payload: dict[str, Any], *, per_column: bool) -> d
     return {"masks": masks.ravel(), "witnesses": witnesses.ravel()}
 
 
-def sampled(looks: Mapping[str, NDArray[Any]], n_columns: int) -> tuple[U64, I64]:
-    """(masks, witnesses) of what the looks of all segments saw."""
-    masks = looks.get("masks", np.empty(0, np.uint64)).reshape(-1, n_words_for(n_columns))
-    return masks, looks.get("witnesses", np.empty(0, np.int64)).reshape(-1, pairs.WITNESSES, 2)
+def sampled(seen: Sequence[Seen], n_columns: int) -> tuple[U64, I64]:
+    """(masks, witnesses) of what the looks of all segments saw, in the numbers that segments have now."""
+    masks = [np.empty(0, np.uint64), *(some.arrays["masks"] for some in seen if "masks" in some.arrays)]
+    witnesses = [np.empty(0, np.int64), *(_raised(some) for some in seen if "witnesses" in some.arrays)]
+    shape = -1, pairs.WITNESSES, 2
+    return np.concatenate(masks).reshape(-1, n_words_for(n_columns)), np.concatenate(witnesses).reshape(shape)
+
+
+def _raised(some: Seen) -> I64:
+    """The row ids of looks in the numbers that their segments have now; -1 names no row."""
+    row_ids: I64 = some.arrays["witnesses"]
+    return np.where(row_ids >= 0, row_ids + (some.raised << ROW_BITS), row_ids)
 
 
 def sample_evidence(

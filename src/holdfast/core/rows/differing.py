@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from holdfast.core.rows.matching import Matching
 from holdfast.core.rows.relation import NS_LOCATE, Relation
 from holdfast.core.rows.segments import Segment, open_segment
-from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.rows.table_state import SegmentRef, payloads_of
 from holdfast.core.rows.tasks import Payload, located, parsed_schema
 from holdfast.core.store.bundle import open_bundle, pack, write_bundle
 from holdfast.core.store.files import FileRef, unique_name
@@ -52,10 +52,13 @@ def difference(relation: Relation, queries: Sequence[SegmentRef]) -> tuple[I64, 
         "columns": list(range(len(relation.schema))),
     }
     pairs = [(i, q, s) for i, q in enumerate(queries) for s in segments if q.n_rows]
-    payloads = [relation.payload(segment=s.to_dict(), queries=q.to_dict(), **common) for _, q, s in pairs]
+    one, other = payloads_of(segments), payloads_of(queries)
+    payloads = [
+        relation.payload(segment=one[s.number], queries=other[q.number], **common) for _, q, s in pairs
+    ]
     results = relation.run(locate_pairs, payloads, NS_LOCATE * sum(q.n_rows for _, q, _ in pairs))
     common |= {
-        "queries": [q.to_dict() for q in queries],
+        "queries": list(other.values()),
         "segments": relation.live,
         "pairs": [(i, json.loads(r.meta["file"])) for (i, _, _), r in zip(pairs, results, strict=True)],
     }

@@ -37,6 +37,7 @@ from holdfast.core.sources import (
     read_local,
     read_split,
     standard_input,
+    stored_bytes,
 )
 from holdfast.core.sources.column_names import check_names
 from holdfast.core.sources.columnar import column_names, flat_types, nested_note
@@ -47,7 +48,7 @@ from holdfast.core.sources.respelling import unlike_notes
 from holdfast.core.store.arrow_types import arrow_schema
 from holdfast.core.store.bundle import Bundle, unpack
 from holdfast.core.store.files import check_file
-from holdfast.core.store.root import Root, is_stored, object_of, source_path
+from holdfast.core.store.root import Root, is_stored, source_path
 from holdfast.core.words.schema import Column, Nulls, Schema, Type
 from holdfast.errors import (
     NOTHING_APPLIED,
@@ -86,13 +87,24 @@ SPARE_NUMBERS = 32
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """What a task's looks saw of its segments, which were numbered anew behind it: all `raised` by so much.
+
+    So a row id in the arrays is one of the table once its segment's number is raised, too.
+    """
+
+    arrays: dict[str, NDArray[Any]]
+    raised: int
+
+
+@dataclass(frozen=True, slots=True)
 class Encoded:
-    """Segments, their schema, and what was seen of them on the way."""
+    """Segments, their schema, and what was seen of them on the way, task by task."""
 
     schema: Schema
     options: ReadOptions
     segments: tuple[SegmentRef, ...]
-    seen: dict[str, NDArray[Any]]  # of all segments, behind each other
+    seen: tuple[Seen, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +260,7 @@ def _size(source: Any) -> int:
     if hasattr(source, "memory_usage"):
         return int(source.memory_usage(index=False).sum())
     if isinstance(source, str) and is_stored(source):
-        bucket, name = object_of(source)
-        return sum(entry.length for entry in bucket.entries(name))
+        return stored_bytes(source)
     if isinstance(source, str | Path):
         path = Path(source)
         if path.is_file():
@@ -347,7 +358,8 @@ def _encode_frame(
 ) -> list[Bundle]:
     """Encode the rows of a Spark DataFrame where they come to be; those of small partitions here, together.
 
-    A task does not know how many segments those before it write, so segments get their numbers here.
+    A task does not know how many segments those before it write, so it numbers its own from 0 on, and they
+    are raised here (`Seen`).
     """
     present = list(source.names)
     payload = target.payload(
@@ -362,7 +374,8 @@ def _encode_frame(
         bundles.append(unpack(tasks.write_rows(rows, schema, payload)))
     for bundle in bundles:
         refs = json.loads(bundle.meta["segments"])
-        bundle.meta["segments"] = json.dumps([{**ref, "number": number + i} for i, ref in enumerate(refs)])
+        raised = [{**ref, "number": number + ref["number"]} for ref in refs]
+        bundle.meta |= {"segments": json.dumps(raised), "raised": str(number)}
         number += len(refs)
     return bundles
 
@@ -374,9 +387,8 @@ def _words(results: list[Bundle]) -> set[str]:
 
 def encoded(schema: Schema, options: ReadOptions, results: list[Bundle]) -> Encoded:
     segments = [SegmentRef.from_dict(s) for r in results for s in json.loads(r.meta["segments"])]
-    names = list(dict.fromkeys(name for r in results for name in r.names))
-    seen = {name: np.concatenate([r.array(name) for r in results if name in r]) for name in names}
-    return Encoded(schema, options, tuple(segments), seen)
+    seen = [Seen({n: r.array(n) for n in r.names}, int(r.meta.get("raised", 0))) for r in results if r.names]
+    return Encoded(schema, options, tuple(segments), tuple(seen))
 
 
 def read_rows(source: Source, schema: Schema, target: Target) -> pa.Table:

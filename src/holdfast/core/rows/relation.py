@@ -24,7 +24,7 @@ from holdfast.core.rows import tasks
 from holdfast.core.rows.deletes import write_deletes
 from holdfast.core.rows.kernels.masks import n_words_for
 from holdfast.core.rows.segments import ROW_BITS, open_segment
-from holdfast.core.rows.table_state import OrderKey, SegmentRef, agreeing_pairs, distinct_values
+from holdfast.core.rows.table_state import OrderKey, SegmentRef, agreeing_pairs, distinct_values, payloads_of
 from holdfast.core.rows.tasks import Payload
 from holdfast.core.store.bucket import Bucket
 from holdfast.core.store.bundle import Bundle, unpack, write_bundle
@@ -140,8 +140,9 @@ class Relation:
         starts = np.cumsum([0, *(q.n_rows for q in queries)])
         leader = np.arange(starts[-1])
         pairs = [(i, q, s) for i, q in enumerate(queries) for s in self.segments if s.n_live and q.n_rows]
+        one, other, on = payloads_of(self.segments), payloads_of(queries), list(columns)
         payloads = [
-            self.payload(segment=s.to_dict(), queries=q.to_dict(), columns=list(columns)) for _, q, s in pairs
+            self.payload(segment=one[s.number], queries=other[q.number], columns=on) for _, q, s in pairs
         ]
         results = self.run(tasks.locate_rows, payloads, NS_LOCATE * sum(q.n_rows for _, q, _ in pairs))
         if not results:
@@ -174,9 +175,14 @@ class Relation:
         return tasks.in_order(parts, self.schema)
 
     def that_may_have(self, row_ids: I64) -> list[SegmentRef]:
-        """The segments that may have some of the rows; those that are not merged do."""
-        numbers = set((row_ids >> ROW_BITS).tolist())
-        return [s for s in self.segments if s.merged or s.number in numbers]
+        """The segments that may have some of the rows; those that are not merged do.
+
+        A row is in a merged one only if the segment that it came in is none of the relation's. So most rows
+        are found without a look at any file: on a store it may be far away.
+        """
+        numbers = set(np.unique(row_ids >> ROW_BITS).tolist())
+        moved = not numbers <= {s.number for s in self.segments if not s.merged}
+        return [s for s in self.segments if (moved if s.merged else s.number in numbers)]
 
     def _n_far(self, segments: Sequence[SegmentRef]) -> int:
         """Bytes of segments that lie on a store and have no copy on this machine."""
@@ -186,7 +192,7 @@ class Relation:
     def positioned(self, row_ids: I64) -> tuple[tuple[SegmentRef, I64], ...]:
         """Rows by id as positions in the segments that have them."""
         parts = []
-        for ref in self.segments if len(row_ids) else ():
+        for ref in self.that_may_have(row_ids):
             at = open_segment(self.root, ref, self.schema).positions(row_ids)
             if (at >= 0).any():
                 parts.append((ref, at[at >= 0].astype(np.int64)))

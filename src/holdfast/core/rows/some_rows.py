@@ -34,7 +34,7 @@ def live_rows(segments: Sequence[SegmentRef]) -> list[Payload]:
 def chosen_rows(relation: Relation, row_ids: I64) -> list[Payload]:
     """Some rows by id, live or not."""
     parts = []
-    for ref in relation.segments if len(row_ids) else ():
+    for ref in relation.that_may_have(row_ids):
         at = open_segment(relation.root, ref, relation.schema).positions(row_ids)
         at = np.sort(at[at >= 0])
         if len(at):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -72,6 +72,14 @@ class SegmentRef(Coded):
     def ordered(self) -> frozenset[OrderKey]:
         """The order indexes it has."""
         return frozenset(key for keys, _ in self.orders for key in keys)
+
+
+def payloads_of(segments: Iterable[SegmentRef]) -> dict[int, dict[str, Any]]:
+    """What payloads say of segments, by number: the very same object for all of them.
+
+    A job of many pairs of segments names each a thousand times; its calls write it once (`Calls`).
+    """
+    return {s.number: s.to_dict() for s in segments}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from holdfast.core.store.files import (
     STAMPS,
     FileRef,
     check_file,
-    is_there,
+    missing,
     needs_stamp,
     stamp_files,
 )
@@ -159,6 +159,8 @@ class Writer:
             try:
                 if isinstance(root, Path):
                     (root / name).mkdir(parents=True)
+                else:
+                    lease.enter_context(root.job())
                 if leased or isinstance(root, Path):
                     lease.enter_context(leases.held(root, name, base))
             except OSError as error:
@@ -179,7 +181,7 @@ class Writer:
         base_heads = [heads.get(name) for name in names]
         files = {ref.name: ref for commit in commits for ref in litter.named_files(commit.state)}
         for _ in range(COMMIT_ATTEMPTS):
-            self._check_named(files.values())
+            self._check_named(files, {name: heads[name] for name in names if name in heads})
             try:
                 version = self.ledger.append(base, commits, list(changes))
             except ConflictError:
@@ -197,23 +199,35 @@ class Writer:
             "Run it again."
         )
 
-    def _check_named(self, files: Iterable[FileRef]) -> None:
-        """Raise if a file that a commit is to name is not there, with its length. Cost: a `stat` for each."""
-        for ref in files:
-            if not is_there(self.root, ref):
-                raise DamagedFileError(
-                    f"the file {ref.name!r} of the workspace {str(self.root)!r}, which the new version would "
-                    f"name, is gone or cut short. {NOTHING_APPLIED} Run it again; if the file is an older "
-                    "one, 'holdfast verify' says so, and it has to come from a backup."
-                )
+    def _check_named(self, files: Mapping[str, FileRef], heads: Mapping[str, int]) -> None:
+        """Raise if a file that a commit is to name is not there, with its length.
+
+        In a folder all of them are looked at: a `stat` for each. On a store only those that the tables'
+        newest states do not name, side by side: a request for each that has no copy here. The others were
+        looked at when they were named, and stay while they are a newest state's (`litter.py`); to ask for
+        each file of a large table at every commit would take longer than the batch.
+        """
+        refs = list(files.values())
+        if isinstance(self.root, Bucket):
+            older = self._named_at(heads)
+            refs = [ref for name, ref in files.items() if name not in older]
+        for ref in missing(self.root, refs):
+            raise DamagedFileError(
+                f"the file {ref.name!r} of the workspace {str(self.root)!r}, which the new version would "
+                f"name, is gone or cut short. {NOTHING_APPLIED} Run it again; if the file is an older "
+                "one, 'holdfast verify' says so, and it has to come from a backup."
+            )
+
+    def _named_at(self, heads: Mapping[str, int]) -> set[str]:
+        """The files that tables name at versions."""
+        rows = (self.ledger.commit_row(version, table) for table, version in heads.items())
+        return {ref.name for row in rows for ref in litter.named_files(row.state)}
 
     def _stamp(self, files: Mapping[str, FileRef], heads: Mapping[str, int]) -> None:
         """Stamp the large files that a commit has just named first, and those that were hashed for it."""
         large = [ref for ref in files.values() if needs_stamp(self.root, ref)]
         if large:
-            rows = (self.ledger.commit_row(version, table) for table, version in heads.items())
-            older = {ref.name for row in rows for ref in litter.named_files(row.state)}
-            stamp_files(self.root, large, files.keys() - older)
+            stamp_files(self.root, large, files.keys() - self._named_at(heads))
 
     def verify(self) -> int:
         """Check every file that the workspace needs against its checksum; how many there are.

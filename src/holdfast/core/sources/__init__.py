@@ -15,7 +15,7 @@ Read `read_options.py` first (what a source and a split are), then `source_plan.
 """
 
 from holdfast.core.sources.read_options import ReadOptions, Source, Split
-from holdfast.core.sources.source_plan import plan_source
+from holdfast.core.sources.source_plan import plan_source, stored_bytes
 from holdfast.core.sources.splits import read_local, read_split, read_split_guessed
 from holdfast.core.sources.type_rule import best_type
 
@@ -28,4 +28,5 @@ __all__ = [
     "read_local",
     "read_split",
     "read_split_guessed",
+    "stored_bytes",
 ]

@@ -10,38 +10,37 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.csv
 
+from holdfast.core.sources.beginnings import can_split, heads
 from holdfast.core.sources.column_names import names_of
 from holdfast.core.sources.columnar import check_columns, first_line
 from holdfast.core.sources.csv_comments import (
     HEADER_NOTE,
     MARK,
     START,
-    behind_lines,
     has_preamble,
     preamble_note,
-    preamble_size,
     without_comments,
 )
 from holdfast.core.sources.csv_delimiter import check_cut, delimiter_of
+from holdfast.core.sources.csv_lead import lead_in, lead_size
 from holdfast.core.sources.csv_walk import Region, Walk, first_record, in_quotes, walk_blocks, walk_to
 from holdfast.core.sources.encodings import (
     BOM,
     bom_size,
     for_arrow,
-    is_single_byte,
     is_utf8,
     wide_encoding,
     without_mark,
 )
 from holdfast.core.sources.packed import packing_of, unpacked
-from holdfast.core.sources.raw_files import blocks_of, opened_raw, raw_bytes, size_of
+from holdfast.core.sources.raw_files import blocks_of, looked, opened_raw, raw_bytes, size_of
 from holdfast.core.sources.read_options import ReadOptions, Split
 from holdfast.errors import (
     NOTHING_APPLIED,
@@ -53,9 +52,8 @@ from holdfast.errors import (
 
 _csv: Any = pa.csv  # third-party stubs lag behind Arrow
 SAMPLE_BLOCK = 1 << 20
-# Bytes in which the header, and the rows of a sample, are looked for first.
+# Bytes in which the header is looked for first.
 HEADER_BYTES = 1 << 16
-SAMPLE_BYTES = 4 << 20
 # Measured on 144 MB x 16 columns: 1 MB blocks 0.59 s, 4 MB 0.57 s, 32 MB 0.64 s.
 READ_BLOCK = 4 << 20
 MAX_BLOCK = 2**31 - 1  # Arrow counts the bytes of a block in 32 bits
@@ -77,29 +75,15 @@ def file_name(split: Split) -> str:
     return os.path.basename(split.path)
 
 
-def can_split(path: str, options: ReadOptions) -> bool:
-    plain = not packing_of(path) and not options.comment
-    return plain and (is_utf8(options) or is_single_byte(options.encoding))
-
-
-def heads(split: Split, options: ReadOptions) -> Iterator[Split]:
-    """Longer and longer beginnings of a split, the last of them all of it.
-
-    Others may end inside a record, so what is wrong with their last one need not be wrong with the file.
-    """
-    size = SAMPLE_BYTES
-    while can_split(split.path, options) and not split.array and size < split.end - split.start:
-        yield replace(split, end=split.start + size, n_bytes=size)
-        size *= 8
-    yield split
-
-
 def utf8_bytes(split: Split, options: ReadOptions, *, table: str) -> Any:
     """The split's bytes, decompressed and as UTF-8 (not yet checked if they should be UTF-8 already)."""
     packing = packing_of(split.path)
     if packing:
-        with opened_raw(split.path) as raw, unpacked(raw, packing, file_name(split), table) as file:
-            body = pa.py_buffer(file.read())
+        with (
+            opened_raw(split.path, split.end) as raw,
+            unpacked(raw, packing, file_name(split), table) as file,
+        ):
+            body = pa.py_buffer(file.read(-1 if split.most is None else split.most))
     else:
         body = raw_bytes(split.path, split.start, split.end, table)
     if not is_utf8(options):
@@ -140,7 +124,7 @@ def open_text(split: Split, options: ReadOptions, *, table: str) -> Text:
         return Text(body, header_of(split, options, table=table).names, 0, split)
     if options.comment:
         body = without_comments(body, options.comment, delimiter, options.quote)
-    lead = _lead_in(body, split, delimiter, options, table)
+    lead = lead_in(body, split, delimiter, options, table)
     begin, end, closed = first_record(body.slice(lead), delimiter, options.quote)
     begin, end = lead + begin, lead + end
     if not closed:
@@ -187,11 +171,28 @@ def _short_record(body: Any, delimiter: str, quote: str) -> tuple[int, int]:
 
 
 def header_of(split: Split, options: ReadOptions, *, table: str) -> Text:
-    """The header of the file that a split belongs to; of one that can be cut, no more is read."""
+    """The header of the file that a split belongs to, without what is behind it.
+
+    No more is read, or decompressed, than it takes.
+    """
+    return replace(_begun(split, options, table), body=pa.py_buffer(b""))
+
+
+def _begun(split: Split, options: ReadOptions, table: str) -> Text:
+    """The text of the first split of a file as far as its header is certain."""
     if can_split(split.path, options):
         end = _header_end(split.path, split.start or split.end, options, table)
-        split = Split("csv", split.path, 0, end, 0)
-    return open_text(split, options, table=table)
+        return open_text(Split("csv", split.path, 0, end, 0), options, table=table)
+    for head in heads(split, options, 2 * HEADER_BYTES):
+        try:
+            text = open_text(head, options, table=table)
+        except HoldfastError:
+            if head is split:
+                raise
+            continue
+        if head is split or text.body.size >= HEADER_BYTES:
+            break
+    return text
 
 
 def _ended(body: Any, delimiter: str) -> Any:
@@ -203,35 +204,6 @@ def _ended(body: Any, delimiter: str) -> Any:
     return pa.py_buffer(body.to_pybytes() + b"\n") if ends_empty else body
 
 
-def _lead(path: str, options: ReadOptions, table: str) -> int:
-    """The bytes of a file before its first record: its byte order mark, and comments."""
-    size, length = size_of(path), START
-    while True:
-        start = raw_bytes(path, 0, min(length, size), table)
-        skip, whole = bom_size(start), length >= size
-        text = start.slice(skip).to_pybytes()
-        lead = _preamble(text, delimiter_of(path, options), options, whole=whole)
-        if lead is not None:
-            return skip + lead
-        length = max(8 * length, HEADER_BYTES)
-
-
-def _preamble(text: bytes, delimiter: str, options: ReadOptions, *, whole: bool) -> int | None:
-    given = options.delimiter is not None
-    return preamble_size(text, delimiter, options.comment, given=given, whole=whole)
-
-
-def _lead_in(body: Any, split: Split, delimiter: str, options: ReadOptions, table: str) -> int:
-    """The bytes of the comments before the first record in the text of a first split, which may be short."""
-    if not can_split(split.path, options):
-        return _preamble(body.to_pybytes(), delimiter, options, whole=True) or 0
-    if not has_preamble(body.slice(0, min(body.size, START)).to_pybytes()):
-        return 0
-    lead = _lead(split.path, options, table)
-    # In UTF-8 it may have more bytes than in the file, but it has as many lines.
-    return behind_lines(body.to_pybytes(), raw_bytes(split.path, 0, lead, table).to_pybytes())
-
-
 def _header_end(path: str, size: int, options: ReadOptions, table: str) -> int:
     """The position behind the header, and a short first row, within the first `size` bytes of a file."""
     length, delimiter = 2 * HEADER_BYTES, delimiter_of(path, options)
@@ -239,7 +211,7 @@ def _header_end(path: str, size: int, options: ReadOptions, table: str) -> int:
         start = raw_bytes(path, 0, min(length, size), table)
         skip = bom_size(start)
         if has_preamble(start.slice(skip, min(START, start.size - skip)).to_pybytes()):
-            skip = _lead(path, options, table)
+            skip = lead_size(path, options, table)
         record = start.slice(min(skip, start.size))
         end = skip + first_record(record, delimiter, options.quote)[1]
         if end + HEADER_BYTES <= start.size or length >= size:
@@ -277,26 +249,27 @@ def _parse_options(delimiter: str, options: ReadOptions, on_ragged: Any = None) 
 
 
 def cuts(
-    paths: Sequence[str], options: ReadOptions, split_bytes: int, walk: Walk, *, table: str
+    files: Mapping[str, int], options: ReadOptions, split_bytes: int, walk: Walk, *, table: str
 ) -> list[list[int]]:
     """Of each file: positions behind record ends, about `split_bytes` apart; 0 first, the file's size last.
 
     Two neighbours are a split. One `walk` for all files that are larger than a split. Also tells an unclosed
     quote before anything is read.
     """
-    regions = [_regions(path, options, split_bytes, table) for path in paths]
+    large = [path for path, size in files.items() if size > split_bytes and can_split(path, options)]
+    regions = list(looked(lambda path: _regions(path, files[path], options, split_bytes, table), large))
     walked = iter(walk([region for of_file in regions for region in of_file]))
-    return [
-        _composed(path, of_file, walked, options, table) for path, of_file in zip(paths, regions, strict=True)
-    ]
+    ends = looked(lambda path: _header_end(path, files[path], options, table), large)
+    composed = {
+        path: _composed(path, files[path], of_file, end, walked, options, table)
+        for path, of_file, end in zip(large, regions, ends, strict=True)
+    }
+    return [composed.get(path, [0, size]) for path, size in files.items()]
 
 
-def _regions(path: str, options: ReadOptions, split_bytes: int, table: str) -> list[Region]:
-    """A file in parts of one length, `split_bytes` at most; none if it is to be one split."""
-    size = size_of(path)
-    if size <= split_bytes or not can_split(path, options):
-        return []
-    skip = _lead(path, options, table)
+def _regions(path: str, size: int, options: ReadOptions, split_bytes: int, table: str) -> list[Region]:
+    """A file in parts of one length, `split_bytes` at most."""
+    skip = lead_size(path, options, table)
     n_regions = max(1, -(-(size - skip) // split_bytes))
     bounds = [skip + (size - skip) * i // n_regions for i in range(n_regions + 1)]
     delimiter = delimiter_of(path, options)
@@ -304,15 +277,17 @@ def _regions(path: str, options: ReadOptions, split_bytes: int, table: str) -> l
 
 
 def _composed(
-    path: str, regions: list[Region], walked: Iterator[Any], options: ReadOptions, table: str
+    path: str,
+    size: int,
+    regions: list[Region],
+    header_end: int,
+    walked: Iterator[Any],
+    options: ReadOptions,
+    table: str,
 ) -> list[int]:
     """The cuts of a file: each region's walk is that from the mode in which the one before it has ended."""
-    size = size_of(path)
-    if not regions:
-        return [0, size]
     from holdfast.core.sources.kernels import records
 
-    header_end = _header_end(path, size, options, table)
     positions, mode = [0], records.RECORD_START
     for region, modes in zip(regions, walked, strict=False):
         mode, position = modes[mode].tolist()
@@ -331,7 +306,7 @@ def row_number(split: Split, options: ReadOptions, position: int) -> int:
     """The number, from 1 and without the header, of the row at a position of the split. Only for messages."""
     records = 0
     if split.start:
-        blocks = blocks_of(split.path, _lead(split.path, options, ""), split.start)
+        blocks = blocks_of(split.path, lead_size(split.path, options, ""), split.start)
         records = int(walk_blocks(blocks, delimiter_of(split.path, options), options.quote)[1])
     return records - (1 if records and options.header else 0) + position + 1
 
@@ -339,7 +314,7 @@ def row_number(split: Split, options: ReadOptions, position: int) -> int:
 def unclosed_quote(path: str, options: ReadOptions, table: str) -> SourceError:
     size, delimiter = size_of(path), delimiter_of(path, options)
     if can_split(path, options):
-        skip = _lead(path, options, table)
+        skip = lead_size(path, options, table)
         state = walk_blocks(blocks_of(path, skip, size, table), delimiter, options.quote)
     else:
         body = utf8_bytes(Split("csv", path, 0, size, 0), options, table=table)
@@ -381,7 +356,7 @@ def read_texts(
 def first_rows(split: Split, options: ReadOptions, n_rows: int, *, table: str) -> pa.Table:
     """The first rows of a split as text, and all columns of its file. Reads no more of it than they need."""
     for head in heads(split, options):
-        whole = head.end == split.end
+        whole = head is split
         try:
             # One row more than is wanted: only the last one can be half a record.
             rows = read_sample(open_text(head, options, table=table), options, n_rows + 1, table=table)

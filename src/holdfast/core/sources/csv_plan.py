@@ -6,12 +6,13 @@ import contextlib
 import dataclasses
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO
 
 import pyarrow as pa
 
 from holdfast.core.sources import columnar, csv_files
+from holdfast.core.sources.beginnings import heads
 from holdfast.core.sources.csv_comments import HEADER_NOTE, SEP_NOTE, START, said_delimiter
 from holdfast.core.sources.csv_delimiter import (
     USUAL,
@@ -25,7 +26,7 @@ from holdfast.core.sources.csv_delimiter import (
 from holdfast.core.sources.csv_walk import Walk
 from holdfast.core.sources.encodings import BOM, is_utf8, without_mark
 from holdfast.core.sources.packed import packing_of, unpacked
-from holdfast.core.sources.raw_files import opened_raw, size_of
+from holdfast.core.sources.raw_files import looked, opened_raw
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
 from holdfast.core.sources.respelling import (
     QUOTED_EMPTY,
@@ -58,7 +59,7 @@ def same_columns(columns: Sequence[str], names: tuple[str, ...], path: str, firs
 
 
 def plan_csv(
-    files: list[str],
+    files: Mapping[str, int],
     description: str,
     kind: Kind,
     options: ReadOptions,
@@ -68,38 +69,45 @@ def plan_csv(
     walk: Walk,
     batch: bool,
 ) -> Source:
-    """The plan of CSV files. How a `batch` spells its values is what its table says, and the options."""
+    """The plan of CSV files, given with their bytes.
+
+    How a `batch` spells its values is what its table says, and the options.
+    """
     names: tuple[str, ...] = ()
     splits: list[Split] = []
     samples: list[pa.Table] = []
     notes: dict[str, None] = {}
     trailing: tuple[str, ...] = ()
     n_rows = max(SAMPLE_ROWS // min(len(files), 10), 1)
-    first, chosen = _first_header(files[0], options, table, batch=batch)
+    first, *others = files
+    begun, chosen = _first_header(first, files[first], options, table, batch=batch)
     if chosen is not options:
         notes[delimiter_note(chosen.delimiter or "")] = None
         options = chosen
-    for path, ends in zip(files, csv_files.cuts(files, options, split_bytes, walk, table=table), strict=True):
-        file_splits = [
-            Split("csv", path, low, high, high - low, low == 0) for low, high in itertools.pairwise(ends)
-        ]
-        header = first if path == files[0] else csv_files.header_of(file_splits[0], options, table=table)
+    ends_of = dict(zip(files, csv_files.cuts(files, options, split_bytes, walk, table=table), strict=True))
+
+    def splits_of(path: str) -> list[Split]:
+        pairs = itertools.pairwise(ends_of[path])
+        return [Split("csv", path, low, high, high - low, low == 0) for low, high in pairs]
+
+    headers = looked(lambda path: csv_files.header_of(splits_of(path)[0], options, table=table), others)
+    for path, header in zip(files, itertools.chain([begun], headers), strict=True):
         names, trailing = names or header.names, trailing or header.trailing
         notes |= dict.fromkeys(n for n in header.notes if not batch or n not in (HEADER_NOTE, SEP_NOTE))
-        same_columns(header.names, names, path, files[0], table)
+        same_columns(header.names, names, path, first, table)
         if len(samples) < 10:
             # Of the file, not of its first split: how a column is spelt must not depend on the cuts.
-            whole = Split("csv", path, 0, ends[-1], ends[-1])
+            whole = Split("csv", path, 0, files[path], files[path])
             rows = csv_files.first_rows(whole, options, n_rows, table=table)
             samples.append(rows.select(list(names)))
-        splits += file_splits
+        splits += splits_of(path)
     blank = [name for name in names if name != name.strip()]
     if blank and not batch and not options.names:
         shown = listing([shorten(name) for name in blank])
         notes[f"{shown}: the blanks are part of the name (--names gives others)"] = None
     sample = pa.concat_tables(samples)
     undecided = [n for n in names if sample[n].null_count == len(sample)]
-    later = [s for s in splits if s.path != files[0] or not s.first]
+    later = [s for s in splits if s.path != first or not s.first]
     if undecided and later:
         for split in later[:: max(len(later) // MORE_SAMPLES, 1)][:MORE_SAMPLES]:
             rows = csv_files.first_rows(split, options, n_rows, table=table)
@@ -118,12 +126,11 @@ def plan_csv(
 
 
 def _first_header(
-    path: str, options: ReadOptions, table: str, *, batch: bool
+    path: str, size: int, options: ReadOptions, table: str, *, batch: bool
 ) -> tuple[csv_files.Text, ReadOptions]:
     """(a file's header, the options), with a delimiter where the header cannot be cut without: see
     `csv_delimiter`. That of a `batch` is held to the columns of its table, so it may look like two cuts.
     """
-    size = size_of(path)
     whole = Split("csv", path, 0, size, size)
     if options.delimiter is None and (said := said_delimiter(_start(path, options, table))) is not None:
         options = dataclasses.replace(options, delimiter=said)
@@ -164,7 +171,7 @@ def _start(path: str, options: ReadOptions, table: str) -> bytes:
 
 def _n_alike(whole: Split, options: ReadOptions, table: str) -> int:
     """Into how many fields a delimiter cuts the first rows of a file; 0 if not into as many in each."""
-    head = next(csv_files.heads(whole, options))
+    head = next(heads(whole, options))
     try:
         rows = csv_files.read_sample(
             csv_files.open_text(head, options, table=table), options, SAMPLE_ROWS, table=table

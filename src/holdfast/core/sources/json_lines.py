@@ -25,18 +25,17 @@ import pyarrow.compute
 import pyarrow.json
 
 from holdfast.core.sources import json_arrays
+from holdfast.core.sources.beginnings import can_split, heads
 from holdfast.core.sources.columnar import table_label
 from holdfast.core.sources.csv_files import (
     MAX_BLOCK,
     READ_BLOCK,
-    can_split,
     file_name,
-    heads,
     lines_until,
     utf8_bytes,
 )
 from holdfast.core.sources.encodings import for_arrow
-from holdfast.core.sources.raw_files import opened_raw, raw_bytes, size_of
+from holdfast.core.sources.raw_files import opened_raw, raw_bytes
 from holdfast.core.sources.read_options import ReadOptions, Split
 from holdfast.core.sources.type_rule import TEXT, decode, is_value
 from holdfast.core.store.arrow_types import arrow_type
@@ -62,11 +61,12 @@ EXACT = 2.0**53
 BLOCK = 1 << 20  # bytes between two looks at a split that is read line by line
 
 
-def cuts(path: str, split_bytes: int) -> list[int]:
+def cuts(path: str, size: int, split_bytes: int) -> list[int]:
     """Positions behind line ends about `split_bytes` apart; a JSON string has no raw line end in it."""
-    size = size_of(path)
     positions = [0]
-    with opened_raw(path) as file:
+    if size <= split_bytes:
+        return [0, size]
+    with opened_raw(path, size) as file:
         while positions[-1] + split_bytes < size:
             file.seek(positions[-1] + split_bytes - 1)
             file.readline()
@@ -76,12 +76,11 @@ def cuts(path: str, split_bytes: int) -> list[int]:
     return [*positions, size] if positions[-1] < size or size == 0 else positions
 
 
-def is_array(path: str, options: ReadOptions, *, table: str) -> bool:
-    """Whether a file is one array: of one that is not compressed no more is read than its beginning."""
-    size = size_of(path)
+def is_array(path: str, size: int, options: ReadOptions, *, table: str) -> bool:
+    """Whether a file is one array. No more is read, or decompressed, than its beginning."""
     if can_split(path, options):
         return json_arrays.is_array(raw_bytes(path, 0, min(size, BLOCK), table).to_pybytes())
-    body = utf8_bytes(Split("jsonl", path, 0, size, 0), options, table=table)
+    body = utf8_bytes(next(heads(Split("jsonl", path, 0, size, 0), options, BLOCK)), options, table=table)
     return json_arrays.is_array(body.slice(0, min(body.size, BLOCK)).to_pybytes())
 
 
@@ -166,7 +165,7 @@ def sample(
     A column of only NULLs is text. If all keys are nested, it is an error.
     """
     for head in heads(split, options):
-        whole = head.end == split.end
+        whole = head is split
         try:
             n_records, families, nested, texts = _families(head, options, n_rows, table)
         except HoldfastError:

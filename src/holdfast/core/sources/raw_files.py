@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO, TypeVar
 
 import pyarrow as pa
 
 from holdfast.core.store.objects import ObjectFile
 from holdfast.core.store.root import is_stored, object_of
 from holdfast.errors import NOTHING_APPLIED, SourceError
+
+Answer = TypeVar("Answer")
 
 BLOCK = 16 << 20
 # A request takes as long as some megabytes.
@@ -31,10 +33,10 @@ def size_of(path: str) -> int:
     return os.path.getsize(path)
 
 
-def opened_raw(path: str) -> BinaryIO:
-    """A file to be read from its beginning, or in some places."""
+def opened_raw(path: str, size: int | None = None) -> BinaryIO:
+    """A file to be read from its beginning, or in some places; of an object `size` saves a request."""
     if is_stored(path):
-        return io.BufferedReader(ObjectFile(*object_of(path)), REQUEST)
+        return io.BufferedReader(ObjectFile(*object_of(path), size), REQUEST)
     return open(path, "rb")
 
 
@@ -44,13 +46,29 @@ def opened_by_arrow(path: str) -> Any:
 
 
 def raw_bytes(path: str, start: int, end: int, table: str | None = None) -> Any:
-    """Bytes of a file, as a buffer of Arrow; `table` is for the message if they are no longer there."""
-    with opened_by_arrow(path) as file:
-        file.seek(start)
-        content: Any = file.read_buffer(end - start)
+    """Bytes of a file, as a buffer of Arrow; `table` is for the message if they are no longer there.
+
+    Of an object it is one request.
+    """
+    content: Any
+    if is_stored(path):
+        bucket, name = object_of(path)
+        content = pa.py_buffer(bucket.range(name, start, end) if start < end else b"")
+    else:
+        with pa.OSFile(path) as file:
+            file.seek(start)
+            content = file.read_buffer(end - start)
     if content.size < end - start:
         raise cut_short(path, table)
     return content
+
+
+def looked(look: Callable[[str], Answer], paths: Iterable[str]) -> Iterable[Answer]:
+    """What a look at each file says, in their order. At objects many at once: each costs some requests."""
+    paths = list(paths)
+    if not paths or not is_stored(paths[0]):
+        return map(look, paths)
+    return object_of(paths[0])[0].side_by_side(look, paths)
 
 
 def blocks_of(path: str, start: int, end: int, table: str | None = None) -> Iterator[bytearray]:

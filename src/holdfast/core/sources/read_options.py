@@ -154,7 +154,8 @@ class Split(Coded):
     that it begins with the file, so that it carries a byte order mark and a CSV header. `batch` is the number
     of the record batch that an arrow split begins with. Of a `staged` one the file is one of the workspace.
     `partition` are the columns that stand in the file's folders, with their values. `array` says that a jsonl
-    file is one array of objects; it is not cut either.
+    file is one array of objects; it is not cut either. Of a compressed file `most` bytes of what is in it are
+    read, if that is given.
     """
 
     kind: Kind
@@ -167,6 +168,7 @@ class Split(Coded):
     staged: FileRef | None = None
     partition: Mapping[str, str | None] = field(default_factory=dict)
     array: bool = False
+    most: int | None = None
 
     def located(self, root: Root) -> Split:
         """The split, with the path of its file on this machine."""

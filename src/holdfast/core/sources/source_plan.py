@@ -10,7 +10,7 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -18,17 +18,19 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.ipc
 
-from holdfast.core.sources import columnar, csv_files, databases, json_lines
+from holdfast.core.sources import columnar, databases, json_lines
+from holdfast.core.sources.beginnings import can_split
 from holdfast.core.sources.column_names import check_names
 from holdfast.core.sources.csv_plan import SAMPLE_ROWS, plan_csv, same_columns
 from holdfast.core.sources.csv_walk import Walk, walk_regions
 from holdfast.core.sources.packed import ZIP, bare_name, packing_of, unpacked
-from holdfast.core.sources.raw_files import opened_raw, size_of
+from holdfast.core.sources.raw_files import looked, opened_raw, size_of
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
 from holdfast.core.sources.respelling import json_notes
 from holdfast.core.sources.streams import BATCH_ROWS, opened_stream
 from holdfast.core.sources.type_rule import TEXT, candidates
 from holdfast.core.store.files import new_file, unique_name
+from holdfast.core.store.objects import Entry
 from holdfast.core.store.root import Root, is_stored, object_of
 from holdfast.core.words.schema import Type
 from holdfast.errors import (
@@ -149,7 +151,7 @@ def _plan_files(
 ) -> Source:
     listing_of = _stored_files if is_stored(location) else _files
     files, description, base = listing_of(location, options, table)
-    partitions = _partitions(files, base, location, table)
+    partitions = _partitions(list(files), base, location, table)
     kinds = {_kind(path, options, table) for path in files}
     if len(kinds) > 1:
         raise SourceError(
@@ -178,11 +180,11 @@ def _plan_files(
     return source
 
 
-def _files(location: str, options: ReadOptions, table: str) -> tuple[list[str], str, str]:
-    """The data files of a path, sorted; how to call the source in messages; the folder that it is."""
+def _files(location: str, options: ReadOptions, table: str) -> tuple[dict[str, int], str, str]:
+    """The data files of a path, sorted, with their bytes; how to call them in messages; the folder."""
     path = Path(os.path.abspath(location))  # a task's working folder is not ours
     if path.is_file():
-        return [str(path)], path.name, str(path.parent)
+        return _sizes([path]), path.name, str(path.parent)
     if path.is_dir():
         if (path / "_delta_log").is_dir():
             raise _DeltaFolder
@@ -193,7 +195,7 @@ def _files(location: str, options: ReadOptions, table: str) -> tuple[list[str], 
             _check_regular(f, table)
         if not files:
             raise _no_data(location, table)
-        return [str(f) for f in files], f"folder {path.name} ({len(files)} files)", str(path)
+        return _sizes(files), f"folder {path.name} ({len(files)} files)", str(path)
     if glob.has_magic(location):
         matches = sorted(m for m in glob.glob(str(path), recursive=True) if not os.path.isdir(m))
         root = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
@@ -205,7 +207,7 @@ def _files(location: str, options: ReadOptions, table: str) -> tuple[list[str], 
             )
         for match in matches:
             _check_regular(Path(match), table)
-        return matches, f"{os.path.basename(location)} ({len(matches)} files)", str(root)
+        return _sizes(matches), f"{os.path.basename(location)} ({len(matches)} files)", str(root)
     if path.exists() or path.is_symlink():
         _check_regular(path, table)
     folder = path.parent
@@ -216,6 +218,10 @@ def _files(location: str, options: ReadOptions, table: str) -> tuple[list[str], 
         hint = f" Next step: check the path; the working folder is {shorten(os.getcwd())}."
     what = "there is no file" if folder.is_dir() else "there is no folder for the file"
     raise SourceError(f"{what} {shorten_path(location)} for table {table!r}. {NOTHING_APPLIED}{hint}")
+
+
+def _sizes(paths: Iterable[str | Path]) -> dict[str, int]:
+    return {str(path): size_of(str(path)) for path in paths}
 
 
 def _check_regular(path: Path, table: str) -> None:
@@ -239,31 +245,47 @@ def _visible(path: PurePath) -> bool:
     return not any(part.startswith((".", "_")) for part in path.parts)
 
 
-def _stored_files(location: str, options: ReadOptions, table: str) -> tuple[list[str], str, str]:
-    """The same of a URL of an object store. A folder is what names begin with."""
+def _stored_files(location: str, options: ReadOptions, table: str) -> tuple[dict[str, int], str, str]:
+    """The same of a URL of an object store."""
     bucket, name = object_of(location)
-    magic = glob.has_magic(name)
-    if not magic and name and bucket.exists(name):
-        return [location.rstrip("/")], name.rpartition("/")[2], location.rpartition("/")[0]
-    parts = name.split("/")
-    base = "/".join(itertools.takewhile(lambda part: not glob.has_magic(part), parts))
-    names = [entry.name for entry in bucket.entries(base)]
-    inside = [PurePosixPath(n).relative_to(base) for n in names]
-    if any(path.parts[0] == "_delta_log" for path in inside):
+    base, listed, entries = _stored(location)
+    if base is None:
+        return {location.rstrip("/"): listed[0].length}, name.rpartition("/")[2], location.rpartition("/")[0]
+    if any(entry.name.startswith(f"{base}/_delta_log/".lstrip("/")) for entry in listed):
         raise _DeltaFolder
-    wanted = re.compile(_pattern("/".join(parts)) if magic else ".*", re.DOTALL)
-    files = [n for n, path in zip(names, inside, strict=True) if _visible(path) and wanted.fullmatch(n)]
+    magic, last = glob.has_magic(name), name.rpartition("/")[2]
+    files = {f"{bucket}/{entry.name}": entry.length for entry in sorted(entries, key=lambda e: e.name)}
     if options.format == "auto" and not magic:
-        files = [n for n in files if _ending(n) in ENDINGS]
-    if not files and not names:
+        files = {path: size for path, size in files.items() if _ending(path) in ENDINGS}
+    if not files and not listed:
         raise SourceError(
             f"there is no object {shorten_path(location)} for table {table!r}, nor a folder of that name. "
             f"{NOTHING_APPLIED} Next step: check the address."
         )
     if not files:
         raise _no_data(location, table)
-    label = parts[-1] if magic else f"folder {parts[-1]}"
-    return [f"{bucket}/{n}" for n in sorted(files)], f"{label} ({len(files)} files)", f"{bucket}/{base}"
+    label = last if magic else f"folder {last}"
+    return files, f"{label} ({len(files)} files)", f"{bucket}/{base}"
+
+
+def stored_bytes(location: str) -> int:
+    """The bytes of what a URL of an object store names. Cost: a request, and a listing if it is no object."""
+    return sum(entry.length for entry in _stored(location)[2])
+
+
+def _stored(location: str) -> tuple[str | None, list[Entry], list[Entry]]:
+    """(folder, its objects, those that are named): a folder is what names begin with; None for one object."""
+    bucket, name = object_of(location)
+    magic = glob.has_magic(name)
+    if not magic and name and (entry := bucket.entry(name)) is not None:
+        return None, [entry], [entry]
+    parts = name.split("/")
+    base = "/".join(itertools.takewhile(lambda part: not glob.has_magic(part), parts))
+    listed = bucket.entries(base)
+    wanted = re.compile(_pattern("/".join(parts)) if magic else ".*", re.DOTALL)
+    inside = [PurePosixPath(entry.name).relative_to(base) for entry in listed]
+    pairs = zip(listed, inside, strict=True)
+    return base, listed, [e for e, path in pairs if _visible(path) and wanted.fullmatch(e.name)]
 
 
 def _pattern(name: str) -> str:
@@ -351,7 +373,7 @@ def _kind(path: str, options: ReadOptions, table: str) -> Kind:
 
 
 def _plan_jsonl(
-    files: list[str],
+    files: Mapping[str, int],
     description: str,
     kind: Kind,
     options: ReadOptions,
@@ -364,14 +386,15 @@ def _plan_jsonl(
     names: dict[str, Type] = {}
     texts: dict[str, list[str]] = {}
     left_out: dict[str, None] = {}
-    for path in files:
-        array = json_lines.is_array(path, options, table=table)
-        cut = csv_files.can_split(path, options) and not array
-        ends = json_lines.cuts(path, split_bytes) if cut else [0, size_of(path)]
-        file_splits = [
-            Split("jsonl", path, low, high, high - low, low == 0, array=array)
-            for low, high in itertools.pairwise(ends)
-        ]
+
+    def splits_of(path: str) -> list[Split]:
+        array = json_lines.is_array(path, files[path], options, table=table)
+        cut = can_split(path, options) and not array
+        ends = json_lines.cuts(path, files[path], split_bytes) if cut else [0, files[path]]
+        pairs = itertools.pairwise(ends)
+        return [Split("jsonl", path, low, high, high - low, low == 0, array=array) for low, high in pairs]
+
+    for file_splits in looked(splits_of, files):
         if len(splits) == 0 or len(files) <= 10:
             types, nested, seen = json_lines.sample(file_splits[0], options, SAMPLE_ROWS, table=table)
             left_out |= dict.fromkeys(nested)
@@ -387,26 +410,29 @@ def _plan_jsonl(
         notes += json_notes(
             {n: texts[n] for n, t in names.items() if t == TEXT and texts.get(n)}, options.types
         )
-    check_names(list(names), os.path.basename(files[0]), table=table)
+    check_names(list(names), os.path.basename(next(iter(files))), table=table)
     n_bytes = sum(split.n_bytes for split in splits)
     return Source(description, splits, tuple(names), tuple(names.values()), options, n_bytes, notes=notes)
 
 
 def _plan_columnar(
-    files: list[str], description: str, kind: Kind, options: ReadOptions, table: str, split_bytes: int
+    files: Mapping[str, int],
+    description: str,
+    kind: Kind,
+    options: ReadOptions,
+    table: str,
+    split_bytes: int,
 ) -> Source:
     splits: list[Split] = []
     names: tuple[str, ...] = ()
     fields: dict[str, pa.DataType] = {}
-    for path in files:
-        if kind == "parquet":
-            schema, groups = columnar.parquet_schema(path, table=table)
-        else:
-            schema, groups = columnar.arrow_schema(path, table=table)
+    read, first = columnar.parquet_schema if kind == "parquet" else columnar.arrow_schema, next(iter(files))
+    schemas = looked(lambda path: read(path, table=table), files)
+    for path, (schema, groups) in zip(files, schemas, strict=True):
         columns = columnar.column_names(schema, os.path.basename(path), table=table)
         check_names(columns, os.path.basename(path), table=table)
         names = names or tuple(columns)
-        same_columns(columns, names, path, files[0], table)
+        same_columns(columns, names, path, first, table)
         for name in names:  # a file without values for a column says nothing about its type
             if name not in fields or pa.types.is_null(fields[name]):
                 fields[name] = schema.field(name).type

@@ -6,7 +6,7 @@ new file is a draft on this machine until it is *published*: put under its name,
 Files are published before anybody else can be told of them: at the end of a task, before a job is sent to
 Spark, before a commit. So files of a batch travel together, and temporary ones that nobody asks for never do.
 
-A put whose answer was lost is tried again by the client and finds its own object; the content decides.
+A put whose answer was lost or late is tried again and finds its own object; the content decides.
 
 Stores that ignore the condition of a put would let two writers both commit. `probe` finds them out.
 
@@ -18,20 +18,21 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import mmap
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import xxhash
 
 from holdfast.core.store.node_cache import NodeCache, node_cache
 from holdfast.core.store.objects import Objects
-from holdfast.errors import NOTHING_APPLIED, DamagedFileError, WorkspaceError
+from holdfast.errors import NOTHING_APPLIED, DamagedFileError, StoreError, WorkspaceError
 
 if TYPE_CHECKING:
     from holdfast.core.store.files import FileRef
@@ -40,34 +41,48 @@ if TYPE_CHECKING:
 AT_ONCE = 16
 # Pieces of one file that are read ahead.
 AHEAD = 4
+# Variables that say who one is, by cloud: a key of one set and a token of another are nobody.
+_IDENTITIES = (
+    ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
+    (
+        "AZURE_STORAGE_ACCOUNT_NAME",
+        "AZURE_STORAGE_ACCOUNT_KEY",
+        "AZURE_STORAGE_SAS_TOKEN",
+        "AZURE_STORAGE_SAS_KEY",
+        "AZURE_STORAGE_CLIENT_ID",
+        "AZURE_STORAGE_CLIENT_SECRET",
+        "AZURE_STORAGE_TENANT_ID",
+        "AZURE_CLIENT_ID",
+        "AZURE_CLIENT_SECRET",
+        "AZURE_TENANT_ID",
+    ),
+    ("GOOGLE_SERVICE_ACCOUNT_KEY",),
+)
 # Variables by which stores are reached, and which mean the same on every machine.
-_CREDENTIALS = (
-    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
+_ADDRESSES = (
     "AWS_REGION",
     "AWS_DEFAULT_REGION",
     "AWS_ENDPOINT_URL",
     "AWS_ALLOW_HTTP",
-    "AZURE_STORAGE_ACCOUNT_NAME",
-    "AZURE_STORAGE_ACCOUNT_KEY",
-    "AZURE_STORAGE_SAS_TOKEN",
-    "AZURE_STORAGE_SAS_KEY",
-    "AZURE_STORAGE_CLIENT_ID",
-    "AZURE_STORAGE_CLIENT_SECRET",
-    "AZURE_STORAGE_TENANT_ID",
-    "AZURE_CLIENT_ID",
-    "AZURE_CLIENT_SECRET",
-    "AZURE_TENANT_ID",
+    "AWS_VIRTUAL_HOSTED_STYLE_REQUEST",
+    "AWS_CONDITIONAL_PUT",
+    "AWS_SERVER_SIDE_ENCRYPTION",
+    "AWS_SSE_KMS_KEY_ID",
+    "AWS_SSE_BUCKET_KEY_ENABLED",
+    "AWS_SSE_CUSTOMER_KEY_BASE64",
     "AZURE_STORAGE_ENDPOINT",
     "AZURE_ENDPOINT",
     "AZURE_STORAGE_USE_EMULATOR",
     "AZURE_ALLOW_HTTP",
     "AZURITE_BLOB_STORAGE_URL",
-    "GOOGLE_SERVICE_ACCOUNT_KEY",
 )
+T = TypeVar("T")
+Answer = TypeVar("Answer")
+
 # Files of one job lie here, and its lease. No commit names them.
 STAGING, LEASE = "staging", "lease"
+# The ledger's files lie here; they belong to no job.
+LEDGER = "ledger"
 _PIECE = 8 << 20
 
 
@@ -83,6 +98,7 @@ class Bucket(Objects):
         self._drafts: dict[str, tuple[FileRef, Path]] = {}  # by name: what is not published yet
         self._lock = threading.RLock()
         self._cache: NodeCache | None = None
+        self._jobs = 0  # that are under way in this process
         self._removes_drafts = False  # when the process ends: those of a batch that was refused
         self._is_staged = False  # whether temporary files have been published, here or perhaps by tasks
         self.marker: bytes | None = None
@@ -116,7 +132,7 @@ class Bucket(Objects):
         with self._lock:
             drafts = [d for d in self._drafts.values() if temporary or not is_temporary(d[0].name)]
             self._is_staged |= temporary
-        self._side_by_side(self._publish, drafts)
+        self.side_by_side(self._publish, drafts)
 
     def _publish(self, drafted: tuple[FileRef, Path]) -> None:
         ref, draft = drafted
@@ -144,7 +160,13 @@ class Bucket(Objects):
             draft.unlink(missing_ok=True)
 
     def _put_file(self, ref: FileRef, content: Any) -> None:
-        if self.put_new(ref.name, content):
+        try:
+            is_new = self.put_new(ref.name, content)
+        except StoreError as error:
+            if error.denied:
+                raise
+            is_new = self.put_new(ref.name, content)  # if it has arrived after all, the content says so
+        if is_new:
             return
         if xxhash.xxh3_64_hexdigest(self.content(ref.name)) != ref.checksum:
             raise WorkspaceError(
@@ -157,6 +179,36 @@ class Bucket(Objects):
             for _, draft in self._drafts.values():
                 with contextlib.suppress(OSError):
                     draft.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def job(self) -> Iterator[None]:
+        """While a job is under way here.
+
+        What is still a draft when the last one has ended was refused, or has failed: it goes, or it would be
+        published with the next commit. Not so files of the ledger, which are removed by name where a commit
+        is lost.
+        """
+        with self._lock:
+            self._jobs += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._jobs -= 1
+                if not self._jobs:
+                    self._discard([name for name in self._drafts if not name.startswith(f"{LEDGER}/")])
+
+    def _discard(self, names: Iterable[str]) -> None:
+        with self._lock:
+            for name in names:
+                drafted = self._drafts.pop(name, None)
+                if drafted is not None:
+                    drafted[1].unlink(missing_ok=True)
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Remove files, also those that are not published yet; what is gone already does not matter."""
+        self._discard(names)
+        super().remove(names)
 
     def local(self, ref: FileRef) -> Path:
         """The path of a copy, as it was written; it may vanish before it is opened (`files.opened`)."""
@@ -231,36 +283,46 @@ class Bucket(Objects):
         A folder that no task was told of has nothing in it but a lease.
         """
         with self._lock:
-            for name in [name for name in self._drafts if name.startswith(f"{folder}/")]:
-                self._drafts.pop(name)[1].unlink(missing_ok=True)
+            self._discard([name for name in self._drafts if name.startswith(f"{folder}/")])
         with contextlib.suppress(WorkspaceError):
             lease = [f"{folder}/{LEASE}"]
             self.remove([entry.name for entry in self.entries(folder)] if self._is_staged else lease)
 
-    def _side_by_side(self, do: Callable[[Any], None], items: Sequence[Any]) -> None:
-        if len(items) == 1:
-            do(items[0])
-        elif items:
-            with ThreadPoolExecutor(min(AT_ONCE, len(items))) as threads:
-                for future in [threads.submit(do, item) for item in items]:
-                    future.result()
+    def side_by_side(self, do: Callable[[T], Answer], items: Sequence[T]) -> list[Answer]:
+        """What comes of each item, in their order, where a request or two is asked for each.
+
+        The first of them that fails is raised, and those that were not begun are left.
+        """
+        if len(items) <= 1:
+            return [do(item) for item in items]
+        threads = ThreadPoolExecutor(min(AT_ONCE, len(items)))
+        try:
+            return [future.result() for future in [threads.submit(do, item) for item in items]]
+        finally:
+            threads.shutdown(cancel_futures=True)
 
 
 _buckets: dict[str, Bucket] = {}
 _defaults: dict[str, str] = {}
+_sources: set[str] = set()  # whole stores that use the defaults: no workspace is one, so they have no drafts
 _creating = threading.Lock()
 
 
 def bucket_of(url: str, options: Mapping[str, str] | None = None) -> Bucket:
     """The bucket of a URL; with options, if they are others than before, one that uses these.
 
-    Without any it is the one that there is, or uses those that a workspace was last opened with.
+    Without any it is the one that there is, or uses those that a workspace was last opened with. A whole
+    store, which sources lie in, always uses the last ones, unless it was given some.
     """
     url = url.rstrip("/")
     with _creating:
         known = _buckets.get(url)
         if known is None or (options is not None and dict(options) != known.options):
             known = _buckets[url] = Bucket(url, _defaults if options is None else options)
+            if options is None and url.count("/") == 2:
+                _sources.add(url)
+            else:
+                _sources.discard(url)
         return known
 
 
@@ -268,20 +330,27 @@ def forget() -> None:
     """Forget all stores and their options."""
     with _creating:
         _buckets.clear()
+        _sources.clear()
         _defaults.clear()
 
 
 def use_options(options: Mapping[str, str]) -> None:
-    """Options for stores that are met from now on."""
-    _defaults.clear()
-    _defaults.update(options)
+    """Options for stores that are met from now on, and for those that sources were read from by others."""
+    with _creating:
+        if dict(options) != _defaults:
+            for url in _sources:
+                _buckets.pop(url, None)
+            _sources.clear()
+            _defaults.clear()
+            _defaults.update(options)
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
     """What a task needs to reach a workspace of the process that sends it.
 
-    Credentials of the environment go along, as Spark itself does it; where a task has its own, these count.
+    Credentials of the environment go along, as Spark itself does it; where a task has any of its own for a
+    cloud, it has all of them.
     """
 
     url: str
@@ -292,7 +361,8 @@ class Reach:
 
 def reaches() -> list[Reach]:
     """To the buckets of this process."""
-    environment = {name: os.environ[name] for name in _CREDENTIALS if name in os.environ}
+    names = itertools.chain(_ADDRESSES, *_IDENTITIES)
+    environment = {name: os.environ[name] for name in names if name in os.environ}
     return [Reach(bucket.url, bucket.options, bucket.marker, environment) for bucket in _buckets.values()]
 
 
@@ -300,8 +370,10 @@ def grant(reaches: Sequence[Reach]) -> None:
     """Use what another process reaches in this one, which runs its tasks."""
     for reach in reaches:
         if reach.url not in _buckets:
+            known = [names for names in _IDENTITIES if not os.environ.keys().isdisjoint(names)]
             for name, value in reach.environment.items():
-                os.environ.setdefault(name, value)
+                if not any(name in names for names in known):
+                    os.environ.setdefault(name, value)
         bucket_of(reach.url, reach.options).marker = reach.marker
 
 

@@ -27,11 +27,11 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from holdfast.core.store.bucket import Bucket
+from holdfast.core.store.bucket import LEDGER, Bucket
 from holdfast.core.store.root import Root, content_of
 from holdfast.errors import DamagedFileError, HoldfastError, WorkspaceError
 
-FOLDER = "ledger"
+FOLDER = LEDGER
 
 # A panic of Rust is a BaseException of a class that cannot be imported, so the code below catches
 # all but these.
@@ -163,7 +163,7 @@ def check_newest(root: Root) -> None:
 
 def has_log(root: Root) -> bool:
     if isinstance(root, Bucket):
-        return any(entry.name.endswith((".json", ".parquet")) for entry in root.entries(f"{FOLDER}/{_LOG}"))
+        return root.has(f"{FOLDER}/{_LOG}", ".json", ".parquet")
     try:
         return any(name.endswith((".json", ".parquet")) for name in os.listdir(root / FOLDER / _LOG))
     except OSError:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import json
 import mmap
 import os
@@ -277,6 +278,13 @@ def is_there(root: Root, ref: FileRef) -> bool:
         return os.stat(_resolve(root, ref.name)).st_size == ref.length
     except OSError:
         return False
+
+
+def missing(root: Root, refs: Sequence[FileRef]) -> list[FileRef]:
+    """The files that are not there. Cost: a `stat` for each, or requests side by side."""
+    look = functools.partial(is_there, root)
+    answers = root.side_by_side(look, refs) if isinstance(root, Bucket) else map(look, refs)
+    return [ref for ref, there in zip(refs, answers, strict=True) if not there]
 
 
 def needs_stamp(root: Root, ref: FileRef) -> bool:

@@ -155,7 +155,7 @@ class LedgerFiles:
                         f"cannot create the ledger of the workspace {str(root)!r}: {brief(error)}. "
                         "Check the disk's space and your rights, then run it again."
                     ) from None
-        return cls.open(root)
+        return cls._opened(root)
 
     @classmethod
     def open(cls, root: Root) -> LedgerFiles:
@@ -167,6 +167,11 @@ class LedgerFiles:
                 f"the workspace {str(root)!r} has no ledger: {FOLDER}/_delta_log is missing or empty. "
                 f"{REPAIR}"
             )
+        return cls._opened(root)
+
+    @classmethod
+    def _opened(cls, root: Root) -> LedgerFiles:
+        """The same of one that is known to be there."""
         with reading(root):
             table = opened_table(root)
         return cls(root, table)
@@ -454,7 +459,7 @@ def _create_table(root: Root) -> None:
 def _has_files(root: Root) -> bool:
     """Whether there are files of tables."""
     if isinstance(root, Bucket):
-        return any(root.entries(folder) for folder in ("tables", "values"))
+        return any(root.has(folder) for folder in ("tables", "values"))
     return any(path.is_dir() and any(path.iterdir()) for path in (root / "tables", root / "values"))
 
 

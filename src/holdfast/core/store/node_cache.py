@@ -9,7 +9,7 @@ opening: then the file is fetched again. It is bounded: when it has grown over i
 looked for longest ago go. What is mapped stays readable until it is let go.
 
 HOLDFAST_CACHE names its folder, HOLDFAST_CACHE_BYTES its limit. Else it lies on the disks that Spark gives to
-executors, else where this user's caches do; and takes up to half of what is free there.
+executors, else where this user's caches do; and takes up to half of what would be free there without it.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _DRAFTS = "under-way"
 class NodeCache:
     """The copies in a folder."""
 
-    def __init__(self, folder: Path, limit: int) -> None:
-        self.folder, self.limit = folder, limit
-        self._added = limit  # a look at the first arrival: other processes may have filled it
+    def __init__(self, folder: Path, limit: int | None) -> None:
+        self.folder, self._given = folder, limit
+        self._until_look = 0.0  # bytes; a look at the first arrival: other processes may have filled it
         (folder / _DRAFTS).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def draft(self) -> Path:
@@ -84,10 +84,9 @@ class NodeCache:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         length = draft.stat().st_size
         draft.replace(path)
-        self._added += length
-        if self._added >= self.limit * _LOOK_AFTER:
-            self._added = 0
-            self._shrink(path)
+        self._until_look -= length
+        if self._until_look <= 0:
+            self._until_look = self._shrink(path) * _LOOK_AFTER
         return path
 
     def _path(self, key: str) -> Path:
@@ -106,8 +105,23 @@ class NodeCache:
         finally:
             os.close(descriptor)
 
-    def _shrink(self, newest: Path) -> None:
-        """Remove the copies that were used longest ago while there are too many, and what was abandoned."""
+    def limit(self, n_bytes: int | None = None) -> int:
+        """How many bytes it may take, if its copies take so many; else they are counted."""
+        if self._given is not None:
+            return self._given
+        if n_bytes is None:
+            n_bytes = 0
+            for entry in _files(self.folder):
+                with contextlib.suppress(OSError):  # another process removes
+                    n_bytes += entry.stat().st_size
+        # What is here counts as free: else each process would leave less of it.
+        return (shutil.disk_usage(self.folder).free + n_bytes) // 2
+
+    def _shrink(self, newest: Path) -> int:
+        """Remove the copies that were used longest ago while there are too many, and what was abandoned.
+
+        Answers with the limit.
+        """
         copies, now = [], time.time()
         for entry in _files(self.folder):
             with contextlib.suppress(OSError):  # another process removes, too
@@ -118,15 +132,17 @@ class NodeCache:
                 elif not entry.name.endswith(".lock"):
                     copies.append((status.st_mtime_ns, status.st_size, entry.path))
         total = sum(size for _, size, _ in copies)
-        if total <= self.limit:
-            return
+        limit = self.limit(total)
+        if total <= limit:
+            return limit
         for _, size, path in sorted(copies):
-            if total <= self.limit * _GOES_DOWN_TO:
+            if total <= limit * _GOES_DOWN_TO:
                 break
             if path != str(newest):
                 with contextlib.suppress(OSError):
                     os.unlink(path)
                 total -= size
+        return limit
 
 
 def _files(folder: Path) -> Iterator[os.DirEntry[str]]:
@@ -145,7 +161,7 @@ def node_cache() -> NodeCache:
         folder = base if chosen else base / f"holdfast-files-{os.geteuid()}"
         try:
             _make_private(folder)
-            return NodeCache(folder, _limit(limit, folder))
+            return NodeCache(folder, _limit(limit))
         except OSError as error:
             if chosen:
                 raise WorkspaceError(
@@ -153,7 +169,7 @@ def node_cache() -> NodeCache:
                     f"{error.strerror or error}. Name one that is yours, or none."
                 ) from None
     folder = Path(tempfile.mkdtemp(prefix="holdfast-files-"))
-    return NodeCache(folder, _limit(limit, folder))
+    return NodeCache(folder, _limit(limit))
 
 
 def _candidates() -> Iterator[tuple[Path, bool]]:
@@ -184,9 +200,9 @@ def _make_private(folder: Path) -> None:
         raise PermissionError(0, "others can write to it")
 
 
-def _limit(given: str | None, folder: Path) -> int:
+def _limit(given: str | None) -> int | None:
     if given is None:
-        return shutil.disk_usage(folder).free // 2
+        return None
     if not given.isdecimal() or not int(given):
         raise UsageError(f"HOLDFAST_CACHE_BYTES is {shorten(given)}; expected a number of bytes.")
     return int(given)

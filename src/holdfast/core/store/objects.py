@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import sys
 import time
@@ -25,6 +26,13 @@ _RETRIES = {
     "retry_timeout": timedelta(seconds=60),
 }
 _WAITS_S = (0.1, 0.4, 1.6)
+# A request has stalled if it has no answer for so long, or no more of one. Clients count the sending of its
+# body in, and sixteen bodies may share a slow line: so a put has longer, by its length at the slowest rate.
+# What they call the timeout is that of a whole request, and none is too long while bytes come.
+STALLED_S, SLOWEST = 30, 1 << 16
+_NO_TIMEOUT = timedelta(days=1)
+# Bytes of a body for which the first limit will do; there is a client for each step of eight times as many.
+STEP_BYTES, _STEP = 1 << 21, 8
 # What belongs to the HTTP client; all other options belong to the store.
 _CLIENT = (
     "allow_http",
@@ -33,6 +41,7 @@ _CLIENT = (
     "pool_idle_timeout",
     "pool_max_idle_per_host",
     "proxy_url",
+    "read_timeout",
     "timeout",
     "user_agent",
 )
@@ -41,6 +50,9 @@ _PROBE = "conditional-put"
 _ANSWER = re.compile(r"<Code>(\w+)</Code>\s*(?:<Message>([^<\n]*))?")
 # Names of options may begin with the store's.
 _PREFIX = re.compile(r"^(aws|azure_storage|azure|google)_")
+# What variables of the environment begin with, by the scheme; Azure has many.
+_CLOUDS = {"s3": "AWS", "s3a": "AWS", "gs": "GOOGLE"}
+_ALL_CLOUDS = ("AWS", "AZURE", "GOOGLE")
 # Where machines of a cloud ask for the credentials of their role.
 _METADATA = "169.254.169.254"
 
@@ -63,6 +75,7 @@ class Objects:
     def __init__(self, url: str, options: Mapping[str, str]) -> None:
         self.url, self.options = url, dict(options)
         self._store = _connect(url, self.options)
+        self._patient: dict[int, Any] = {}  # clients for puts of many bytes, by the most bytes
 
     def __str__(self) -> str:
         return self.url
@@ -81,27 +94,28 @@ class Objects:
             answer = obstore.get(self._store, name)
             return bytes(answer.bytes()) if answer.meta["size"] <= most else None
 
-    def length(self, name: str) -> int:
-        """The length of an object; FileNotFoundError if there is none."""
-        import obstore
-
-        with self._reading(name):
-            return int(obstore.head(self._store, name)["size"])
-
-    def exists(self, name: str) -> bool:
-        try:
-            self.length(name)
-        except FileNotFoundError:
-            return False
-        return True
-
-    def written(self, name: str) -> float | None:
-        """When an object was put; None if there is none."""
+    def entry(self, name: str) -> Entry | None:
+        """An object of the store; None if there is none of the name."""
         import obstore
 
         with self._reading(name), contextlib.suppress(FileNotFoundError):
-            return float(obstore.head(self._store, name)["last_modified"].timestamp())
+            return _entry(obstore.head(self._store, name))
         return None
+
+    def length(self, name: str) -> int:
+        """The length of an object; FileNotFoundError if there is none."""
+        entry = self.entry(name)
+        if entry is None:
+            raise FileNotFoundError(name)
+        return entry.length
+
+    def exists(self, name: str) -> bool:
+        return self.entry(name) is not None
+
+    def written(self, name: str) -> float | None:
+        """When an object was put; None if there is none."""
+        entry = self.entry(name)
+        return None if entry is None else entry.written
 
     def put(self, name: str, content: bytes) -> None:
         """Put an object, in place of one of its name."""
@@ -111,29 +125,50 @@ class Objects:
             obstore.put(self._store, name, content)
 
     def put_new(self, name: str, content: Any) -> bool:
-        """Put an object if there is none of the name; whether it was this call that did it."""
+        """Put an object if there is none of the name; whether it was this call that did it.
+
+        A client does not ask again if there was no answer in time: it may be there.
+        """
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
+        store = self._store_for(len(content))
         with self._writing(name):
             try:
-                obstore.put(self._store, name, content, mode="create", use_multipart=False)
+                obstore.put(store, name, content, mode="create", use_multipart=False)
             except AlreadyExistsError:
                 return False
         return True
+
+    def _store_for(self, n_bytes: int) -> Any:
+        """The client that waits long enough for a put of so many bytes."""
+        if n_bytes <= STEP_BYTES:
+            return self._store
+        most = STEP_BYTES
+        while most < n_bytes:
+            most *= _STEP
+        if most not in self._patient:
+            self._patient[most] = _connect(self.url, self.options, most)
+        return self._patient[most]
 
     def entries(self, folder: str) -> list[Entry]:
         """The objects of a folder and of those below it. For housekeeping: nothing is found by a listing."""
         import obstore
 
         def listed() -> list[Entry]:
-            return [
-                Entry(str(one["path"]), int(one["size"]), one["last_modified"].timestamp())
-                for some in obstore.list(self._store, folder or None)
-                for one in some
-            ]
+            return [_entry(one) for some in obstore.list(self._store, folder or None) for one in some]
 
         return _again(self._reading, folder, listed)
+
+    def has(self, folder: str, *endings: str) -> bool:
+        """Whether a folder has an object whose name ends so. Cost: a page of its listing, if the first do."""
+        import obstore
+
+        def seen() -> bool:
+            pages = obstore.list(self._store, folder, chunk_size=1)
+            return any(str(one["path"]).endswith(endings or "") for some in pages for one in some)
+
+        return _again(self._reading, folder, seen)
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove objects; those that are gone already do not matter."""
@@ -214,6 +249,10 @@ class Objects:
             ) from None
 
 
+def _entry(about: Any) -> Entry:
+    return Entry(str(about["path"]), int(about["size"]), about["last_modified"].timestamp())
+
+
 def _again(
     reaching: Callable[[str], contextlib.AbstractContextManager[None]], name: str, request: Callable[[], T]
 ) -> T:
@@ -231,11 +270,14 @@ def _again(
 
 
 class ObjectFile(io.RawIOBase):
-    """An object as a file that is read. Every read is a request: whoever reads little at a time buffers."""
+    """An object as a file that is read. Every read is a request: whoever reads little at a time buffers.
 
-    def __init__(self, objects: Objects, name: str) -> None:
+    Its length is asked for, too, unless it is given.
+    """
+
+    def __init__(self, objects: Objects, name: str, length: int | None = None) -> None:
         self._objects, self._name = objects, name
-        self._length, self._at = objects.length(name), 0
+        self._length, self._at = objects.length(name) if length is None else length, 0
 
     def readable(self) -> bool:
         return True
@@ -261,26 +303,47 @@ class ObjectFile(io.RawIOBase):
         return n
 
 
-def _connect(url: str, options: Mapping[str, str]) -> Any:
+def _connect(url: str, options: Mapping[str, str], n_bytes: int = 0) -> Any:
+    """A client whose puts may be of so many bytes."""
     from obstore.store import from_url
 
-    client: dict[str, Any] = {}
-    store: dict[str, Any] = {}
+    client, store = _variables(url), {}
+    others = tuple(f"{cloud.lower()}_" for cloud in _ALL_CLOUDS if cloud != _cloud(url))
     for name, value in options.items():
         bare = _PREFIX.sub("", name.lower())
+        if name.lower().startswith(others):
+            continue  # of one mapping for a workspace here and sources there
         if bare in _CLIENT:
-            client[bare] = value if value.lower() not in ("true", "false") else value.lower() == "true"
+            client[bare] = _flag(value)
         else:
             store[name] = value
+    if not client.keys() & {"timeout", "read_timeout"}:
+        stalled = timedelta(seconds=STALLED_S + n_bytes / SLOWEST)
+        client |= {"timeout": max(_NO_TIMEOUT, stalled), "read_timeout": stalled}
     try:
         connect: Any = from_url  # its overloads name the options of each store
-        return connect(url, config=store or None, client_options=client or None, retry_config=_RETRIES)
+        return connect(url, config=store or None, client_options=client, retry_config=_RETRIES)
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # for options that it does not know the client panics
         raise StoreError(
             f"cannot open the store of {shorten(url)}: {_reason(error)}. Check the address and the options."
         ) from None
+
+
+def _cloud(url: str) -> str:
+    return _CLOUDS.get(url.partition(":")[0].lower(), "AZURE")
+
+
+def _variables(url: str) -> dict[str, Any]:
+    """What variables of the environment say to the HTTP client: it only reads them if it is told nothing."""
+    said = {name: value for name, value in os.environ.items() if name.startswith(f"{_cloud(url)}_")}
+    bare = {_PREFIX.sub("", name.lower()): _flag(value) for name, value in said.items()}
+    return {name: value for name, value in bare.items() if name in _CLIENT}
+
+
+def _flag(value: str) -> str | bool:
+    return value if value.lower() not in ("true", "false") else value.lower() == "true"
 
 
 def _reason(error: BaseException) -> str:

@@ -527,8 +527,8 @@ class _Sides(NamedTuple):
         left_groups, right_groups, n_groups = self.left_groups[left], self.right_groups[right], self.n_groups
         if n_groups > PLACES_PER_ROW * (len(left) + len(right_groups)):
             distinct, numbers = np.unique(np.concatenate([left_groups, right_groups]), return_inverse=True)
-            numbers = numbers.astype(np.int32)
-            n_groups, left_groups, right_groups = len(distinct), numbers[: len(left)], numbers[len(left) :]
+            anew: I32 = numbers.astype(np.int32)
+            n_groups, left_groups, right_groups = len(distinct), anew[: len(left)], anew[len(left) :]
         return _Sides(self.left[left], self.right[right], left_groups, right_groups, n_groups)
 
     def scan_cost(self, n_predicates: int) -> float:
