@@ -294,6 +294,29 @@ def test_what_is_broken_on_the_map_is_so_in_both_tables(made: Any, n: int, tmp_p
         assert sorted(r["ask"] for r in listed) == sorted(drawn), side
 
 
+def test_map_and_table_have_the_same_primary_keys(tmp_path: Path) -> None:
+    """Of tables that take no part in inclusions, too, and none where no key is worth it."""
+    ws = shop(tmp_path / "w")
+    ws.track("lonely", pa.table({"id": list(range(9)), "word": ["a"] * 9}), kinds=("ucc",))
+    notes = pa.table({"day": [f"2026-01-0{i % 9}" for i in range(9)], "note": [i * 0.3 for i in range(9)]})
+    ws.track("notes", notes, kinds=("ucc", "ind"))
+    explorer = Explorer(ws)
+    drawn = {
+        t["name"]: [c["name"] for c in t["columns"] if "PK" in c["marks"]]
+        for t in explorer.answer("workspace/map", {})["tables"]
+    }
+    listed = {
+        name: [
+            c["name"]
+            for c in explorer.answer("workspace/table", {"name": name})["columns"]
+            if c["is_primary"]
+        ]
+        for name in ws.tables()
+    }
+    assert drawn == listed
+    assert (drawn["lonely"], drawn["notes"], drawn["lines"]) == (["id"], [], ["line_id"])
+
+
 @pytest.mark.parametrize("kinds", [("ucc",), ("ucc", "ind")])
 def test_without_references_the_tables_are_there(kinds: tuple[str, ...], tmp_path: Path) -> None:
     ws = holdfast.open(tmp_path / "w", engine="inline")
