@@ -173,7 +173,7 @@ class TableAnswers:
         return [ind for ind in listed if ind.missing_values <= 1 or ind.error <= ALMOST]
 
     def _gone(self, name: str, near: set[Ind]) -> list[Ind]:
-        """The inclusions that miss more, of those that were foreign keys or are pinned, and what they miss."""
+        """The inclusions that miss more of what was a foreign key or is pinned, with what they miss."""
         ws, at = self._newest.workspace, self._newest.at
         references = self._order.references()
         if references is None:
