@@ -50,8 +50,8 @@ class Page {
     this.followed = location.hash;
   }
 
-  /** The link in the head leads back to where a view was. */
-  link(route, tab = this.tab) {
+  /** The link in the head leads back to where a view was, whichever is there by now. */
+  link(tab, route) {
     byId(`tab-${tab}`).setAttribute("href", format(route));
   }
 

@@ -30,7 +30,8 @@ class DependencyView {
     fill(holder, el("div", { class: "ask-row" }, this.bar.node), this.body);
   }
 
-  async follow({ name, ask }) {
+  async follow(route) {
+    const { name, ask } = route;
     let tables;
     try {
       tables = (await this.page.summary).workspace.tables.map((t) => t.name);
@@ -38,6 +39,7 @@ class DependencyView {
       fill(this.body, failure("The tracked tables cannot be listed", error));
       return;
     }
+    if (this.page.route !== route) return; // another one is followed by now
     if (!tables.length && name === undefined) {
       this.bar.node.hidden = true;
       fill(this.body, notice("No tracked table", "Track one with: holdfast track NAME FILE. Then anything that may hold in it can be asked here."));
@@ -48,7 +50,7 @@ class DependencyView {
     if (this.name === name && this.ask === ask && ask) return;
     Object.assign(this, { name: this.bar.table, ask });
     if (name !== undefined) this.name = name;
-    this.page.link({ tab: "dependency", name, ask });
+    this.page.link("dependency", { tab: "dependency", name, ask });
     if (ask) await this.#explain(false);
     else this.#invite();
   }

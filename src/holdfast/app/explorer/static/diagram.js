@@ -302,7 +302,7 @@ class MapView {
     const { drawing, selected } = this;
     if (drawing === null) return;
     this.still.drop();
-    this.page.link({ tab: "map", ...selected });
+    this.page.link("map", { tab: "map", ...selected });
     this.#light();
     const reference = selected.ask ? drawing.reference(selected.name, selected.ask) : undefined;
     const table = drawing.tables.get(selected.name);

@@ -107,7 +107,7 @@ export class Linked {
     this.column = this.column === name ? undefined : name;
     const route = { tab: "table", lake: this.id, column: this.column };
     this.page.write(route);
-    this.page.link(route);
+    this.page.link("table", route);
     this.#inclusions();
   }
 

@@ -43,13 +43,15 @@ class Overview {
   #write(change) {
     this.route = { ...this.route, ...change };
     this.page.write({ tab: "overview", ...this.route });
-    this.page.link({ tab: "overview", ...this.route });
+    this.page.link("overview", { tab: "overview", ...this.route });
   }
 
-  async follow({ name, kind, versions, picked }) {
+  async follow(route) {
+    const { name, kind, versions, picked } = route;
     this.route = { name, kind, versions, picked };
-    this.page.link({ tab: "overview", ...this.route });
+    this.page.link("overview", { tab: "overview", ...this.route });
     const { workspace } = await this.page.summary.catch(() => ({ workspace: null }));
+    if (this.page.route !== route) return; // another one is followed by now
     if (workspace?.tables.length === 0) {
       this.#nothing();
       return;

@@ -49,7 +49,7 @@ class TableView {
     const isNew = this.shown !== shown;
     this.shown = shown;
     this.#listed();
-    this.page.link(route);
+    this.page.link("table", route);
     if (isNew) this.#stop();
     if (route.lake !== undefined) {
       await this.#follow(route, isNew);
@@ -154,7 +154,7 @@ class TableView {
     this.alarm = el("div", { class: "alarms" });
     this.graph = new FdGraph();
     this.dependencies = new Dependencies(this.page, name, this.workspace.nouns, {
-      wrote: (wanted) => this.page.link({ tab: "table", name, ...wanted }),
+      wrote: (wanted) => this.page.link("table", { tab: "table", name, ...wanted }),
       chose: (column) => this.#mark(column),
     });
     fill(
