@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import holdfast
@@ -81,3 +82,21 @@ def test_a_view_that_was_left_before_it_began_does_not_begin(
     page.remove_listener("request", noted)
     assert href(page, "table") == "#tab=table&name=customers"
     assert not any("/workspace/explain" in url or "/workspace/versions" in url for url in asked)
+
+
+def test_a_version_that_somebody_did_not_wait_for_is_there_later(browse: Browse, tmp_path: Path) -> None:
+    """Who leaves a table while it is asked for anew finds the new version there, not half of it."""
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("t", pa.table({"a": list(range(20)), "b": [1] * 20}), kinds=("ucc", "fd"))
+        with explored(ws) as server:
+            page = browse(server, "#tab=table&name=t")
+            facts = page.locator("#tracked-table .facts").first
+            expect(page.locator("#tracked-table .of-history li")).to_have_count(1)
+            with holding(page, "**/api/workspace/table?*"):
+                with page.expect_request("**/api/workspace/table?*"):
+                    ws.apply("t", inserts=pa.table({"a": [20], "b": [1]}))
+                page.locator("#tab-overview").click()
+                expect(page.locator("#overview")).to_be_visible()
+            page.locator("#tab-table").click()
+            expect(facts).to_contain_text("21 rows")
+            expect(page.locator("#tracked-table .of-history li")).to_have_count(2)

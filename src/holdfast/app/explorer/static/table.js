@@ -101,21 +101,27 @@ class TableView {
   async refresh() {
     this.outdated = !this.complete;
     if (this.outdated) return;
+    this.complete = false; // until it is there, too: who leaves before asks for it again
+    const { shown, linked } = this;
     const { workspace } = await this.page.summary.catch(() => ({ workspace: null }));
-    if (workspace === null) return;
+    if (this.shown !== shown || this.linked !== linked) return; // another one is followed by now
+    if (workspace === null) {
+      this.complete = true;
+      return;
+    }
     this.workspace = workspace;
     this.tables = workspace.tables;
     this.#listed();
-    if (this.linked !== null) {
-      await this.linked.load();
+    if (linked !== null) {
+      await linked.load();
+      if (this.shown === shown && this.linked === linked) this.#completed();
       return;
     }
-    if (!this.tables.some((t) => t.name === this.shown)) {
-      this.complete = false;
-      fill(this.sheet, notice("The table is gone", `It is not tracked any more: ${this.shown}`));
+    if (!this.tables.some((t) => t.name === shown)) {
+      fill(this.sheet, notice("The table is gone", `It is not tracked any more: ${shown}`));
       return;
     }
-    await this.#load(this.shown, true);
+    await this.#load(shown, true);
   }
 
   /** The list of tables, those that are asked for. */
