@@ -100,3 +100,72 @@ def test_a_version_that_somebody_did_not_wait_for_is_there_later(browse: Browse,
             page.locator("#tab-table").click()
             expect(facts).to_contain_text("21 rows")
             expect(page.locator("#tracked-table .of-history li")).to_have_count(2)
+
+
+# --- Somebody looks at it ---------------------------------------------------------------------------------
+
+
+def wide(first: int, n: int) -> pa.Table:
+    """Many columns, each with some frequent values."""
+    columns = {f"c{k}": [f"v{i % (k + 2)}" for i in range(first, first + n)] for k in range(24)}
+    return pa.table({"id": list(range(first, first + n)), **columns})
+
+
+def test_what_is_unfolded_in_a_table_stays_so(browse: Browse, tmp_path: Path) -> None:
+    """Columns, values and versions; and nothing of it moves under the pointer."""
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("wide", wide(0, 300), kinds=("ucc", "profile"))
+        for i in range(7):
+            ws.apply("wide", inserts=wide(300 + i, 1))
+        with explored(ws) as server:
+            page = browse(server, "#tab=table&name=wide")
+            columns, past = (page.locator(f"#tracked-table .of-{name}") for name in ("columns", "history"))
+            lines, versions = columns.locator("tbody tr"), past.locator(".history > li")
+            expect(versions).to_have_count(5)
+            past.locator(".more").click()
+            versions.nth(6).locator("summary").click()
+            expect(versions.nth(6).locator("details > :not(summary)").first).to_be_visible()
+            columns.locator(".more").click()
+            expect(lines).to_have_count(25)
+            lines.nth(20).locator("button.inline").click()
+            values = lines.nth(20).locator(".sampled")
+            n = values.count()
+            assert n > 3
+            cell = lines.nth(20).locator(".at-distinct")
+            cell.hover()
+            page.evaluate("window.__line = document.querySelectorAll('.of-columns tbody tr')[20]")
+            ws.apply("wide", inserts=wide(500, 1))
+            expect(page.locator("#tracked-table .facts").first).to_contain_text("308 rows")
+            expect(versions.first).to_contain_text("Version 9")
+            assert page.evaluate("window.__line.isConnected && window.__line.matches(':hover')")
+            page.mouse.move(0, 0)
+            until(page, "!window.__line.isConnected")
+            expect(lines).to_have_count(25)
+            expect(values).to_have_count(n)
+            assert lines.nth(20).locator("button.inline").count() == 0
+            expect(versions).to_have_count(8)
+            opened = past.locator("details[open]")
+            expect(opened).to_have_count(1)
+            expect(opened).to_have_attribute("id", "version-2")
+            expect(opened.locator(":scope > :not(summary)").first).to_be_visible()
+
+
+def test_a_version_about_other_tables_changes_nothing_of_a_linked_one(browse: Browse, tmp_path: Path) -> None:
+    (tmp_path / "sky").mkdir()
+    for name in ("planets", "moons"):
+        (tmp_path / "sky" / f"{name}.csv").write_text("planet\nVenus\nEarth\nMars\n", encoding="utf-8")
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("t", pa.table({"a": [1, 2]}))
+        ws.link(tmp_path / "sky")
+        with explored(ws) as server:
+            page = browse(server, "#tab=table&lake=0")
+            inclusions = page.locator("#tracked-table .of-references")
+            inclusions.locator("button.inline").first.click()
+            expect(inclusions.locator(".values").first).to_contain_text("Venus")
+            page.mouse.move(0, 0)
+            page.evaluate("document.activeElement.blur()")
+            page.evaluate("window.__values = document.querySelector('.of-references .values')")
+            for i in range(2):  # the second one is asked for when the first one was shown
+                with page.expect_response("**/api/linked?*"):
+                    ws.apply("t", inserts=pa.table({"a": [3 + i]}))
+            assert page.evaluate("window.__values.isConnected")

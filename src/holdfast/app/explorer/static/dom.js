@@ -180,6 +180,9 @@ export const failure = (title, error) => notice(title, error.message, "error");
 
 const AT_ONCE = 200;
 
+/** How many entries of the `paged` list in a node are shown. */
+export const shownIn = (node) => Number(node?.querySelector(".paged")?.dataset.shown ?? 0);
+
 /** A list (or the body of a table) that is shown by and by: the `first` entries, and a button for more. */
 export function paged(entries, row, list = el("ul", { class: "list" }), first = AT_ONCE) {
   const holder = el("div", { class: "paged" }, list);
@@ -190,6 +193,7 @@ export function paged(entries, row, list = el("ul", { class: "list" }), first = 
     const next = entries.slice(shown, shown + (shown ? AT_ONCE : first));
     target.append(...next.map((entry, i) => row(entry, shown + i)));
     shown += next.length;
+    holder.dataset.shown = shown;
     more.remove();
     if (shown < entries.length) {
       const rest = entries.length - shown;

@@ -219,31 +219,28 @@ class TableView {
     ];
     fill(this.title.querySelector(".facts"), facts.filter(Boolean).join(" · "));
     refill(this.alarm, ...broken(this.page, answer));
-    this.sections.put("keys", "Keys", answer.keys.n, keys(this.page, answer, () => this.dependencies.show({ kind: "ucc" })));
+    this.sections.put("keys", "Keys", answer.keys.n, () => keys(this.page, answer, () => this.dependencies.show({ kind: "ucc" })));
     const { n_out: nOut, n_into: nInto } = answer.references;
-    this.sections.put("references", "References", answer.kinds.includes("ind") ? nOut + nInto : null, references(this.page, answer, () => this.dependencies.show({ kind: "ind" })));
-    this.sections.put("columns", "Columns", answer.columns.length, columns(answer, (name) => this.dependencies.toggle(name)));
-    this.sections.put("pins", "Pins", answer.n_pins, pins(this.page, answer));
-    this.#mark(this.dependencies.wanted.column);
+    this.sections.put("references", "References", answer.kinds.includes("ind") ? nOut + nInto : null, () => references(this.page, answer, () => this.dependencies.show({ kind: "ind" })));
+    this.sections.put("columns", "Columns", answer.columns.length, (body) => columns(answer, (name) => this.dependencies.toggle(name), this.dependencies.wanted.column, body));
+    this.sections.put("pins", "Pins", answer.n_pins, () => pins(this.page, answer));
   }
 
-  /** The history; what was unfolded stays so. */
   #past(entries) {
-    const unfolded = this.sections.unfolded("history").map((d) => d.id);
-    this.sections.put("history", "History", null, history(entries, this.shown));
-    for (const id of unfolded) byId(id)?.setAttribute("open", "");
+    this.sections.put("history", "History", null, (body) => history(entries, this.shown, body));
   }
 
-  #groups(answer) {
+  /** The picture, once nobody points at it; at once where somebody asked for it. */
+  #groups(answer, asked = false) {
     const title = "Functional dependencies by left side";
     if (answer.n === null) {
-      this.sections.put("graph", title, null, hint("They are not tracked here: track the table with --kinds ucc,fd to see them."));
+      this.sections.put("graph", title, null, () => hint("They are not tracked here: track the table with --kinds ucc,fd to see them."));
       return;
     }
     this.isUnfolded = answer.follow === true; // what follows from keys is drawn
     const choose = (lhs, rhs) => this.dependencies.show({ kind: "fd", q: `${lhs.join(" ")} -> ${rhs ?? ""}`.trim() });
-    const picture = this.graph.show(answer, choose, (follow) => this.#follows(follow));
-    this.sections.put("graph", title, answer.n_groups, picture);
+    const picture = () => this.graph.show(answer, choose, (follow) => this.#follows(follow));
+    this.sections[asked ? "turn" : "put"]("graph", title, answer.n_groups, picture);
   }
 
   /** Draws what follows from keys, or the others. */
@@ -251,7 +248,7 @@ class TableView {
     const name = this.shown;
     try {
       const answer = await get("workspace/fds", { table: name, follow: follow ? 1 : undefined });
-      if (this.shown === name) this.#groups(answer);
+      if (this.shown === name) this.#groups(answer, true);
     } catch (error) {
       if (this.shown === name) this.sections.fail("graph", error);
     }
