@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import holdfast
 from app.browser import PAGE, expect, explored, until
-from holdfast.app.explorer import ExplorerServer
+from holdfast.app.explorer import ExplorerServer, overview_answers
 
 pytestmark = PAGE
 Page = Any  # of playwright
@@ -169,3 +170,102 @@ def test_a_version_about_other_tables_changes_nothing_of_a_linked_one(browse: Br
                 with page.expect_response("**/api/linked?*"):
                     ws.apply("t", inserts=pa.table({"a": [3 + i]}))
             assert page.evaluate("window.__values.isConnected")
+
+
+LATER = """
+const [now, every] = [Date.now, setInterval];
+window.__later = 0;
+Date.now = () => now() + window.__later;
+window.setInterval = (act, ms, ...more) => every(act, ms === 60000 ? 50 : ms, ...more);
+"""
+
+
+@pytest.fixture
+def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[holdfast.Workspace]:
+    """Twelve tables; of ten the primary key broke, and the overview lists four at a time."""
+    monkeypatch.setattr(overview_answers, "MOST_INCIDENTS", 4)
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        names = [f"t{i:02}" for i in range(12)]
+        rows = pa.table({"id": list(range(40)), "word": ["a"] * 40})
+        ws.track_all(dict.fromkeys(names, rows), kinds=("ucc",))
+        for name in names[:10]:
+            ws.apply(name, inserts=rows.slice(0, 1))
+        yield ws
+
+
+def incidents_of(page: Page) -> list[str]:
+    return list(
+        page.evaluate("[...document.querySelectorAll('.incident')].map((e) => e.getAttribute('href'))")
+    )
+
+
+def test_what_broke_before_is_asked_for_once(browse: Browse, broken: holdfast.Workspace) -> None:
+    with explored(broken) as server:
+        page = browse(server, "#tab=overview")
+        listed, more = page.locator(".incident"), page.locator(".side button.more")
+        expect(listed).to_have_count(4)
+        with holding(page, "**/api/workspace/incidents?*", most=2) as held:
+            with page.expect_request("**/api/workspace/incidents?*"):
+                more.dblclick()
+            expect(more).to_have_attribute("aria-disabled", "true")
+            for one in held:
+                one.continue_()
+            expect(listed).to_have_count(8)
+            assert len(held) == 1
+        assert len({*incidents_of(page)}) == 8
+
+
+def test_what_is_listed_of_what_broke_stays_with_a_new_version(
+    browse: Browse, broken: holdfast.Workspace
+) -> None:
+    """Under the pointer, where the version waits; when it is shown; after another view."""
+    with explored(broken) as server:
+        page = browse(server, "#tab=overview")
+        listed, more = page.locator(".incident"), page.locator(".side button.more")
+        waiting = page.get_by_role("button", name="Show what is newer")
+        expect(listed).to_have_count(4)
+        more.hover()
+        broken.apply("t10", inserts=pa.table({"id": [1], "word": ["b"]}))
+        expect(waiting).to_be_visible()
+        more.click()  # of the newer version: nothing comes twice, and nothing is left out
+        expect(listed).to_have_count(8)
+        assert incidents_of(page)[0].startswith("#tab=dependency&name=t10")
+        assert len({*incidents_of(page)}) == 8
+        page.mouse.move(0, 0)
+        page.evaluate("document.activeElement.blur()")
+        broken.apply("t11", inserts=pa.table({"id": [1], "word": ["b"]}))
+        expect(listed.first).to_have_attribute("href", re.compile("name=t11"))
+        expect(listed).to_have_count(8)
+        page.locator("#tab-map").click()
+        page.locator("#tab-overview").click()
+        expect(listed).to_have_count(8)
+
+
+def test_a_version_that_comes_while_more_of_what_broke_is_on_its_way(
+    browse: Browse, broken: holdfast.Workspace
+) -> None:
+    with explored(broken) as server:
+        page = browse(server, "#tab=overview")
+        listed, more = page.locator(".incident"), page.locator(".side button.more")
+        expect(listed).to_have_count(4)
+        with holding(page, "**/api/workspace/incidents?*") as held:
+            with page.expect_request("**/api/workspace/incidents?*"):
+                more.click()
+            broken.apply("t10", inserts=pa.table({"id": [1], "word": ["b"]}))
+            expect(page.locator(".newest")).to_contain_text("version 12")
+            held[0].continue_()
+            expect(listed).to_have_count(8)
+        assert incidents_of(page)[0].startswith("#tab=dependency&name=t10")
+        assert len({*incidents_of(page)}) == 8
+
+
+def test_how_long_ago_it_was_is_said_anew(tabs: Any, broken: holdfast.Workspace) -> None:
+    page = tabs.get(LATER)
+    with explored(broken) as server:
+        page.goto(server.address)
+        expect(page.locator(".group-broke time").first).to_have_text("just now")
+        expect(page.locator(".health-row time").first).to_have_text("just now")
+        page.evaluate("window.__later = 3 * 3600e3")
+        for place in (".group-broke time", ".health-row time", ".newest time"):
+            expect(page.locator(place).first).to_have_text("3 hours ago")
+        page.goto("about:blank")
