@@ -269,3 +269,28 @@ def test_how_long_ago_it_was_is_said_anew(tabs: Any, broken: holdfast.Workspace)
         for place in (".group-broke time", ".health-row time", ".newest time"):
             expect(page.locator(place).first).to_have_text("3 hours ago")
         page.goto("about:blank")
+
+
+def test_rows_that_are_gone_leave_no_page_without_rows(browse: Browse, tmp_path: Path) -> None:
+    """The last page of those that are left; what somebody points at stays until then."""
+    ids = list(range(160))
+    rows = pa.table({"id": ids, "zip": ["a"] * 160, "city": [f"c{i}" for i in ids]})
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("t", rows, kinds=("fd",))
+        with explored(ws) as server:
+            page = browse(server, "#tab=dependency&name=t&ask=zip -> city")
+            pager, lines = page.locator(".pager"), page.locator(".violations tbody tr")
+            for first in (51, 101):
+                page.get_by_role("button", name="Next").click()
+                expect(pager).to_contain_text(f"Rows {first} to {first + 49} of 160")
+            lines.nth(3).hover()
+            page.evaluate("window.__line = document.querySelectorAll('.violations tbody tr')[3]")
+            with page.expect_response("**/api/workspace/violations?*"):
+                ws.apply("t", deletes=rows.slice(0, 132))
+            until(page, "!document.querySelector('.violations [aria-busy]')")
+            assert page.evaluate("window.__line.isConnected")
+            page.mouse.move(0, 0)
+            expect(pager).to_contain_text("Rows 1 to 28 of 28")
+            expect(lines).to_have_count(28)
+            ws.apply("t", inserts=rows.slice(0, 60))
+            expect(pager).to_contain_text("Rows 1 to 50 of 88")
