@@ -294,3 +294,49 @@ def test_rows_that_are_gone_leave_no_page_without_rows(browse: Browse, tmp_path:
             expect(lines).to_have_count(28)
             ws.apply("t", inserts=rows.slice(0, 60))
             expect(pager).to_contain_text("Rows 1 to 50 of 88")
+
+
+def test_the_timeline_stays_under_the_pointer_and_the_keyboard(
+    browse: Browse, broken: holdfast.Workspace
+) -> None:
+    with explored(broken) as server:
+        page = browse(server, "#tab=overview")
+        slider = page.get_by_role("slider", name="Versions of the workspace")
+        words, reach = page.locator(".bar-words"), page.locator(".timeline-head .range")
+        newer = page.locator(".timeline-head .newer")
+        expect(reach).to_have_text("versions 1 to 11")
+        slider.focus()
+        for _ in range(4):
+            page.keyboard.press("ArrowLeft")
+        expect(words).to_contain_text("Version 8,")
+        broken.apply("t10", inserts=pa.table({"id": [1], "word": ["b"]}))
+        expect(newer).to_be_visible()
+        page.keyboard.press("ArrowRight")
+        expect(words).to_contain_text("Version 9,")
+        expect(reach).to_have_text("versions 1 to 11")
+        newer.click()
+        expect(reach).to_have_text("versions 1 to 12")
+        expect(words).to_contain_text("Version 9,")
+        box = slider.bounding_box()
+        page.mouse.move(box["x"] + box["width"] * 4.5 / 12, box["y"] + 30)
+        expect(words).to_contain_text("Version 5,")
+        broken.apply("t11", inserts=pa.table({"id": [1], "word": ["b"]}))
+        expect(newer).to_be_visible()
+        # What somebody asks for is there at once.
+        page.mouse.wheel(0, 100)
+        expect(reach).to_have_text("versions 1 to 13")
+        expect(newer).to_be_hidden()
+
+
+def test_versions_beside_the_timeline_are_those_of_its_filter(
+    browse: Browse, broken: holdfast.Workspace
+) -> None:
+    with explored(broken) as server:
+        page = browse(server, "#tab=overview&picked=2-5")
+        versions = page.locator(".versions > li")
+        expect(versions).to_have_count(4)
+        page.get_by_label("Table", exact=True).select_option("t01")
+        expect(versions).to_have_count(1)
+        expect(versions.first).to_contain_text("Version 3")
+        page.get_by_label("Table", exact=True).select_option("")
+        expect(versions).to_have_count(4)

@@ -36,7 +36,7 @@ class Overview {
     this.timeline = new Timeline({
       pick: (range) => this.#pick(range),
       look: (versions) => this.#write({ versions }),
-      filter: ({ table, kind }) => this.#write({ name: table, kind }),
+      filter: ({ table, kind }) => this.#filter({ name: table, kind }),
     });
     this.versions.node.hidden = true;
     const right = el("div", { class: "right-half" }, this.incidents.node, this.versions.node);
@@ -181,6 +181,13 @@ class Overview {
   #pick(range) {
     this.#write({ picked: { first: range.first, last: range.last } });
     this.#showVersions(range);
+  }
+
+  /** The versions that are listed are of what is filtered, too. */
+  #filter({ name, kind }) {
+    this.#write({ name, kind });
+    const { picked } = this.route;
+    if (picked !== undefined) this.#showVersions({ ...picked, table: name, kind });
   }
 
   #showVersions(range) {
