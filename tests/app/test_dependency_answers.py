@@ -327,11 +327,8 @@ def shop(ws: holdfast.Workspace) -> holdfast.Workspace:
 
 def test_of_fewer_rows_the_last_page_is_listed(shop: holdfast.Workspace) -> None:
     explorer, whole = Explorer(shop), [row[0] for row in pages(shop)[1]]
-    for limit, offset, first in (
-        (50, 10**6, (len(whole) - 1) // 50 * 50),
-        (len(whole), len(whole), 0),
-        (7, 7, 7),
-    ):
+    for limit, offset in ((50, 10**6), (200, len(whole)), (7, 7)):
+        first = min(offset, (len(whole) - 1) // limit * limit)
         fields = {"table": "shop", "ask": "zip -> city", "limit": str(limit), "offset": str(offset)}
         page = explorer.answer("workspace/violations", fields)
         assert page["offset"] == first
