@@ -13,6 +13,7 @@ import pytest
 
 import holdfast
 from app.browser import PAGE, expect, explored, until
+from app.map_cases import shop
 from holdfast.app.explorer import ExplorerServer, overview_answers
 
 pytestmark = PAGE
@@ -340,3 +341,19 @@ def test_versions_beside_the_timeline_are_those_of_its_filter(
         expect(versions.first).to_contain_text("Version 3")
         page.get_by_label("Table", exact=True).select_option("")
         expect(versions).to_have_count(4)
+
+
+@pytest.mark.parametrize("selected", ["", "&name=orders"])
+def test_the_focus_beside_the_map_stays_with_a_new_version(
+    browse: Browse, tmp_path: Path, selected: str
+) -> None:
+    with shop(tmp_path / "w") as ws, explored(ws) as server:
+        page = browse(server, f"#tab=map{selected}")
+        until(page, "performance.getEntriesByName('holdfast-painted-map').length > 0")
+        link = page.locator(".diagram .right .reference-row").nth(1)
+        link.focus()
+        to = link.get_attribute("href")
+        page.evaluate("window.__row = document.activeElement")
+        ws.apply("discounts", inserts=pa.table({"discount_id": ["new"], "share": [0.5]}))
+        until(page, "!window.__row.isConnected")
+        assert page.evaluate("document.activeElement.getAttribute('href')") == to

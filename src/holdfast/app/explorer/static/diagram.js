@@ -6,7 +6,7 @@
 
 import { get } from "./api.js";
 import { Camera, fitted, gestures, zoomIn } from "./camera.js";
-import { el, failure, fill, loading, notice, plural } from "./dom.js";
+import { el, failure, fill, loading, notice, plural, wayBack } from "./dom.js";
 import { download, pictureOf, pngOf } from "./diagram_export.js";
 import { Drawing } from "./diagram_drawing.js";
 import { apartOf, stayed } from "./diagram_places.js";
@@ -311,9 +311,16 @@ class MapView {
       to: (route) => format({ tab: "map", ...route }),
       choose: (route) => this.#chooseAndShow(route),
     };
+    // The same beside it is made anew, of another version or another choice: the focus stays, and the place.
+    const back = wayBack(this.aside, document.activeElement);
+    const seen = JSON.stringify(selected);
+    const scrolled = seen === this.seen ? this.aside.querySelector(".scroll")?.scrollTop : 0;
+    this.seen = seen;
     if (reference !== undefined) referencePanel(this.aside, reference.data, links, drawing.answer);
     else if (table !== undefined) tablePanel(this.aside, table.data, drawing.of(selected.name), links);
     else overviewPanel(this.aside, drawing.answer, links, this.version !== null);
+    this.aside.querySelector(".scroll")?.scrollTo(0, scrolled ?? 0);
+    back();
   }
 
   #chooseAndShow(route) {
