@@ -357,3 +357,25 @@ def test_the_focus_beside_the_map_stays_with_a_new_version(
         ws.apply("discounts", inserts=pa.table({"discount_id": ["new"], "share": [0.5]}))
         until(page, "!window.__row.isConnected")
         assert page.evaluate("document.activeElement.getAttribute('href')") == to
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_before_the_map_is_there_nothing_of_it_can_be_pressed(
+    browse: Browse, tour: ExplorerServer, scheme: str
+) -> None:
+    """And what its lines mean looks as it does later."""
+    legend = """[...document.querySelectorAll('.meanings path, .meanings circle')].map((shape) => {
+      const { stroke, fill, strokeWidth, strokeDasharray } = getComputedStyle(shape);
+      return [stroke, fill, strokeWidth, strokeDasharray].join(" ");
+    })"""
+    page = browse(tour, "#tab=overview", scheme=scheme)
+    with holding(page, "**/api/workspace/map*") as held:
+        with page.expect_request("**/api/workspace/map*"):
+            page.locator("#tab-map").click()
+        tools = page.locator(".tools .tool")
+        expect(tools).to_have_count(4)
+        expect(page.locator(".tools .tool:enabled")).to_have_count(0)
+        before = page.evaluate(legend)
+        held[0].continue_()
+        expect(page.locator(".save .tool:enabled")).to_have_count(3)
+    assert page.evaluate(legend) == before

@@ -80,6 +80,7 @@ class MapView {
       button("PNG", "Save the map as an image", () => this.#save("png")),
       button("Mermaid", "Save keys and references as a Mermaid diagram", () => this.#save("mermaid")),
     ];
+    for (const tool of [this.again, ...this.exports]) tool.disabled = true; // until there is a map
     this.svg = svg("svg", { class: "er", tabindex: 0, role: "group", "aria-label": "Map of the tables" });
     this.stage = el("div", { class: "diagram-stage" });
     this.stage.append(this.svg);
@@ -179,7 +180,7 @@ class MapView {
       ? this.drawing.reference(this.hovered.data.child, this.hovered.data.ask)
       : this.drawing.tables.get(this.hovered.data.name)) || null;
     fill(this.svg, this.drawing.node);
-    this.again.disabled = places === null && !Object.keys(this.put).some((name) => this.drawing.tables.has(name));
+    this.again.disabled = !this.isComplete || (places === null && !Object.keys(this.put).some((name) => this.drawing.tables.has(name)));
     fill(this.status, ...(words ? [el("span", { class: "spinner", "aria-hidden": "true" }), words] : []));
     for (const button of this.exports) button.disabled = words !== "";
     if (first && !this.touched) this.#fit();
@@ -400,7 +401,7 @@ class MapView {
   }
 
   #remember() {
-    this.again.disabled = !Object.keys(this.put).length;
+    this.again.disabled = !this.isComplete || !Object.keys(this.put).length;
     try {
       sessionStorage.setItem(this.#key_of_places, JSON.stringify(this.put));
     } catch {
