@@ -128,10 +128,27 @@ function marked(words) {
   return nodes;
 }
 
-/** A name or value: isolated, so that its direction does not reorder its surroundings. */
+// Words from right to left, with what is between them: what stands in a rule beside its signs.
+const LEFTWARD = "\\u0590-\\u08ff\\ufb1d-\\ufdff\\ufe70-\\ufefc";
+const TURNED = new RegExp(`[${LEFTWARD}](?:[^\\s[\\](),<>=!-]|\\s(?=[${LEFTWARD}]))*`, "gu");
+
+/** A rule as nodes: it goes from left to right, also if names in it go from right to left. */
+function ruled(words) {
+  const nodes = [];
+  let at = 0;
+  for (const { 0: names, index } of words.matchAll(TURNED)) {
+    if (index > at) nodes.push(...marked(words.slice(at, index)));
+    nodes.push(el("bdi", {}, ...marked(names)));
+    at = index + names.length;
+  }
+  return nodes.length ? [...nodes, ...(at < words.length ? marked(words.slice(at)) : [])] : marked(words);
+}
+
+/** A name or value: isolated, so that its direction does not reorder its surroundings; a rule is of kind "code". */
 export function text(value, kind = "name", most = 300) {
   const title = value.length > 24 ? visible(value.slice(0, 1000)) : null;
-  return el("bdi", { class: kind, title }, ...marked(shortened(value, most)));
+  const isRule = /^code\b/.test(kind);
+  return el("bdi", { class: kind, title, dir: isRule ? "ltr" : null }, ...(isRule ? ruled : marked)(shortened(value, most)));
 }
 
 /** A cell: a text, the empty text, or nothing at all. */
