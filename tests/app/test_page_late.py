@@ -379,3 +379,81 @@ def test_before_the_map_is_there_nothing_of_it_can_be_pressed(
         held[0].continue_()
         expect(page.locator(".save .tool:enabled")).to_have_count(3)
     assert page.evaluate(legend) == before
+
+
+# --- Somebody types ---------------------------------------------------------------------------------------
+
+
+def test_what_is_typed_is_there_after_another_view(browse: Browse, tour: ExplorerServer) -> None:
+    page = browse(tour, "#tab=dependency&name=orders&ask=[order_id]")
+    field, table = page.locator("#ask-text"), page.locator("#ask-table")
+    expect(page.locator(".verdict-state")).to_be_visible()
+    field.fill("product, quan")
+    page.locator("#tab-overview").click()
+    expect(page.locator(".health-row").first).to_be_visible()
+    page.locator("#tab-dependency").click()
+    expect(page.locator("#dependency")).to_be_visible()
+    expect(field).to_have_value("product, quan")
+    # Another address has its own text.
+    page.goto(f"{tour.page_address}#tab=dependency&name=customers&ask=[customer_id]")
+    expect(field).to_have_value("[customer_id]")
+    expect(table).to_have_value("customers")
+
+
+def test_a_picture_that_comes_late_takes_nobody_away_from_a_field(
+    browse: Browse, tour: ExplorerServer
+) -> None:
+    page = browse(tour, "#tab=table&name=orders")
+    graph, field = page.locator("#tracked-table .of-graph"), page.locator(".narrowing input[type=search]")
+    with holding(page, "**/api/workspace/fds?*follow=1*") as held:
+        with page.expect_request("**/api/workspace/fds?*follow=1*"):
+            graph.get_by_role("button", name="follow from a key").click()
+        field.focus()
+        held[0].continue_()
+        expect(graph).to_contain_text("Draw the others again")
+    expect(field).to_be_focused()
+    # Who stays at the button finds the one that takes it back.
+    graph.get_by_role("button", name="Draw the others again").focus()
+    page.keyboard.press("Enter")
+    expect(graph.get_by_role("button", name="follow from a key")).to_be_focused()
+
+
+def test_enter_opens_what_is_typed_and_not_what_was(browse: Browse, tour: ExplorerServer) -> None:
+    page = browse(tour, "#tab=lake")
+    expect(page.locator("#details .paged a").first).to_be_visible()
+    page.evaluate("""() => {
+      window.__opened = [];
+      addEventListener("hashchange", () => window.__opened.push(location.hash));
+      const ask = window.fetch;
+      window.fetch = async (...asked) => {
+        const answer = await ask(...asked);
+        if (window.__go || !asked[0].includes("api/search")) return answer;
+        return new Promise((resolve) => { window.__go = () => resolve(answer); });
+      };
+    }""")
+    page.locator("#search-text").fill("planets")
+    until(page, "window.__go !== undefined")
+    # The answer to what was typed before is there before the next question is asked.
+    page.evaluate("""() => {
+      const field = document.querySelector("#search-text");
+      field.value = "countries";
+      field.dispatchEvent(new InputEvent("input", { bubbles: true }));
+      field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+      window.__go();
+    }""")
+    expect(page.locator("#details .head h2")).to_contain_text("countries")
+    assert page.evaluate("window.__opened.length") == 1
+
+
+@pytest.mark.parametrize(("address", "place"), [("table", "#tracked-table"), ("dependency", ".explanation")])
+def test_a_view_that_waits_for_the_tables_says_so(
+    browse: Browse, tour: ExplorerServer, address: str, place: str
+) -> None:
+    page = browse(tour)
+    page.goto("about:blank")
+    with holding(page, "**/api/summary") as held:
+        with page.expect_request("**/api/summary"):
+            page.goto(f"{tour.page_address}#tab={address}")
+        expect(page.locator(f"{place} .loading")).to_be_visible()
+        held[0].continue_()
+        expect(page.locator(f"{place} .loading")).to_have_count(0)

@@ -3,7 +3,7 @@
 import { actions } from "./actions.js";
 import { get, Latest } from "./api.js";
 import { AskBar } from "./asking.js";
-import { el, failure, fill, hint, notice, number, plural, refill, score, share, text } from "./dom.js";
+import { el, failure, fill, hint, loading, notice, number, plural, refill, score, share, text } from "./dom.js";
 import { inShort, Lifeline } from "./lifeline.js";
 import { format } from "./route.js";
 import { Violations } from "./violations.js";
@@ -33,6 +33,7 @@ class DependencyView {
   async follow(route) {
     const { name, ask } = route;
     let tables;
+    if (!this.body.children.length) fill(this.body, loading("Tables"));
     try {
       tables = (await this.page.summary).workspace.tables.map((t) => t.name);
     } catch (error) {

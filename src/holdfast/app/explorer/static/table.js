@@ -4,7 +4,7 @@
 import { get, Latest } from "./api.js";
 import { columns } from "./columns.js";
 import { Dependencies } from "./dependencies.js";
-import { byId, count, el, failure, fill, hint, notice, number, paged, plural, refill, text } from "./dom.js";
+import { byId, count, el, failure, fill, hint, loading, notice, number, paged, plural, refill, text } from "./dom.js";
 import { FdGraph } from "./fdgraph.js";
 import { history } from "./history.js";
 import { keys } from "./keys.js";
@@ -20,6 +20,7 @@ class TableView {
   constructor(page) {
     this.page = page;
     this.latest = new Latest();
+    this.turning = new Latest(); // of the picture
     this.shown = null; // the name of the table, or its number in the lake
     this.linked = null; // what shows it if it is one of the lake
     this.outdated = false; // there was a new version while it was on its way
@@ -35,6 +36,7 @@ class TableView {
 
   async follow(route) {
     let workspace, lake;
+    if (this.shown === null) fill(this.sheet, loading("Tables"));
     try {
       ({ workspace, lake } = await this.page.summary);
     } catch (error) {
@@ -84,7 +86,9 @@ class TableView {
 
   #stop() {
     this.complete = this.outdated = false;
+    this.isUnfolded = false; // whether what follows from keys is drawn
     this.latest.stop();
+    this.turning.stop();
     this.dependencies?.stop();
     this.linked?.stop();
     this.linked = null;
@@ -202,7 +206,9 @@ class TableView {
     await Promise.all([head, ...rest]);
     // What is below the list may come after it: the server answers one question at a time.
     const follow = again && this.isUnfolded ? 1 : undefined;
-    await load(["graph"], (answer) => this.#groups(answer), "workspace/fds", { table: name, follow });
+    // Somebody may have asked for the others meanwhile.
+    const draw = (answer) => { if ((answer.follow ?? false) === this.isUnfolded) this.#groups(answer); };
+    await load(["graph"], draw, "workspace/fds", { table: name, follow });
     await load(["history"], ({ entries }) => this.#past(entries), "workspace/log", { table: name }, { exact: true });
     if (!signal.aborted) this.#completed();
   }
@@ -237,7 +243,6 @@ class TableView {
       this.sections.put("graph", title, null, () => hint("They are not tracked here: track the table with --kinds ucc,fd to see them."));
       return;
     }
-    this.isUnfolded = answer.follow === true; // what follows from keys is drawn
     const choose = (lhs, rhs) => this.dependencies.show({ kind: "fd", q: `${lhs.join(" ")} -> ${rhs ?? ""}`.trim() });
     const picture = () => this.graph.show(answer, choose, (follow) => this.#follows(follow));
     this.sections[asked ? "turn" : "put"]("graph", title, answer.n_groups, picture);
@@ -246,11 +251,13 @@ class TableView {
   /** Draws what follows from keys, or the others. */
   async #follows(follow) {
     const name = this.shown;
+    this.isUnfolded = follow;
     try {
-      const answer = await get("workspace/fds", { table: name, follow: follow ? 1 : undefined });
-      if (this.shown === name) this.#groups(answer, true);
+      const signal = this.turning.next();
+      const answer = await get("workspace/fds", { table: name, follow: follow ? 1 : undefined }, { signal });
+      if (!signal.aborted) this.#groups(answer, true);
     } catch (error) {
-      if (this.shown === name) this.sections.fail("graph", error);
+      if (error.name !== "AbortError") this.sections.fail("graph", error);
     }
   }
 
