@@ -104,6 +104,28 @@ def test_a_version_that_somebody_did_not_wait_for_is_there_later(browse: Browse,
             expect(page.locator("#tracked-table .of-history li")).to_have_count(2)
 
 
+def test_a_lake_that_somebody_did_not_wait_for_is_there_later(browse: Browse, tmp_path: Path) -> None:
+    sky = tmp_path / "sky"
+    sky.mkdir()
+    for name in ("planets", "moons"):
+        (sky / f"{name}.csv").write_text("planet\nVenus\nEarth\nMars\n", encoding="utf-8")
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("t", pa.table({"a": [1, 2]}))
+        ws.link(sky / "planets.csv")
+        with explored(ws) as server:
+            page = browse(server, "#tab=table&lake=0")
+            facts = page.locator("#tracked-table .facts").first
+            expect(facts).to_contain_text("0 inclusions")
+            expect(page.locator("#live")).to_have_text("live")
+            with holding(page, "**/api/linked?*"):
+                with page.expect_request("**/api/linked?*"):
+                    ws.link(sky / "moons.csv", add=True)
+                page.locator("#tab-overview").click()
+                expect(page.locator("#overview")).to_be_visible()
+            page.locator("#tab-table").click()
+            expect(facts).to_contain_text("2 inclusions")
+
+
 # --- Somebody looks at it ---------------------------------------------------------------------------------
 
 

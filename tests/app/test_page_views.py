@@ -115,7 +115,9 @@ VIEWS = {
     "lake": View("#tab=lake", "#details .paged a", LAKE),
     "table of the lake": View("#component=0&table=0", "#details .body h3", LAKE),
     "search": View("#tab=lake", "#search-results .option", LAKE, searched),
-    "clusters": View(f"#component={CLUSTERED}", "#details li", LAKE, server="fake"),
+    "clusters": View(
+        f"#component={CLUSTERED}", "#lake:has(#component-list li) #details li", LAKE, server="fake"
+    ),
     "no tables": View("#tab=overview", "#overview .notice", server="empty"),
     "no map": View("#tab=map", "#diagram .notice", server="empty"),
     "nothing to list": View("#tab=table", "#tracked .notice", server="empty"),
