@@ -37,6 +37,7 @@
         problems.push(`cut off: ${said(text)} by ${named(above)}`);
       }
       box = common(box, frame);
+      if (closed(style.overflowX) && style.textOverflow === "ellipsis") whole = common(whole, frame);
     }
     return isThere(box) ? box : null;
   }

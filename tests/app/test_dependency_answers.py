@@ -325,13 +325,23 @@ def shop(ws: holdfast.Workspace) -> holdfast.Workspace:
     return ws
 
 
+def test_of_fewer_rows_the_last_page_is_listed(shop: holdfast.Workspace) -> None:
+    explorer, whole = Explorer(shop), [row[0] for row in pages(shop)[1]]
+    for limit, offset in ((50, 10**6), (200, len(whole)), (7, 7)):
+        first = min(offset, (len(whole) - 1) // limit * limit)
+        fields = {"table": "shop", "ask": "zip -> city", "limit": str(limit), "offset": str(offset)}
+        page = explorer.answer("workspace/violations", fields)
+        assert page["offset"] == first
+        assert [row[0] for row in page["rows"]] == whole[first : first + limit]
+
+
 def pages(ws: holdfast.Workspace, size: int = 50, **how: str) -> tuple[dict[str, Any], list[list[Any]]]:
     explorer, rows = Explorer(ws), []
     while True:
         fields = {"table": "shop", "ask": "zip -> city", "limit": str(size), "offset": str(len(rows)), **how}
         page = explorer.answer("workspace/violations", fields)
         rows += page["rows"]
-        if len(page["rows"]) < size:
+        if len(rows) >= page["n_held"]:
             return page, rows
 
 

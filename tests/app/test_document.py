@@ -11,7 +11,8 @@ import pytest
 
 import holdfast
 from app.shell import Shell
-from holdfast.app.document import broken, document, tables
+from holdfast.app.document import broken, document, overview, tables
+from holdfast.app.explorer import health
 
 HOSTILE = "<script>alert(1)</script>"
 VOID = {"meta", "br", "img", "input", "link"}
@@ -109,14 +110,14 @@ def tour(tour_place: Path) -> Reader:
 
 def test_it_says_what_the_page_says_of_the_whole(tour: Reader) -> None:
     words = " ".join(" ".join(tour.words).split())
-    assert "1 broken 1 drifting 2 hold" in words
+    assert "1 broken 1 drifting 2 hold 1 unwatched" in words
     assert "orders[customer_id] in customers[customer_id] pinned: does not hold, since version 8," in words
     assert "pinned because: " not in words  # that of a pin which holds stands with its table
     assert "orders of nothing are mistakes; ann" in words
     assert "parcels version 10, batch batch-7, +1 row" in words  # an incident
     assert {"100 %", "7.7 %"} <= set(tour.words)  # on the map: what is used, and what is missing
     assert "orders: 4,000 rows at version 2, 4,007 now; 8 dependencies broke" in tour.names
-    assert any(name.startswith("versions 1 to 11: 11 dependencies broke") for name in tour.names)
+    assert any(name.startswith("versions 1 to 12: 11 dependencies broke") for name in tour.names)
 
 
 def test_it_says_when_it_broke_and_which_rows_did(tour: Reader) -> None:
@@ -139,6 +140,10 @@ def test_it_says_why_a_key_is_the_primary_key_and_since_when(tour: Reader) -> No
     assert "orders[product] in products[product] foreign key, since version 2" in words
     assert "unit_price -> product since version 2" in words
     assert "7 tables with 22 columns; 5 inclusions between them, which make 2 components" in words
+
+
+def test_it_has_a_word_for_whatever_health_there_is() -> None:
+    assert tuple(overview.WORDS) == health.WORDS
 
 
 def test_what_is_too_much_is_counted(tour_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -252,6 +252,71 @@ def test_a_broken_reference_of_several_columns_is_told_everywhere(pinned: bool, 
     assert not listed["missing_values"]
 
 
+def copied(place: Path) -> holdfast.Workspace:
+    """Half of the customers are gone; orders have copies of their mails, which never were references."""
+    mails = [f"{i}.{'abcdefgh'[i % 8]}@example.org" for i in range(60)]
+    customers = pa.table({"customer_id": list(range(1, 61)), "mail": mails})
+    ids = [i % 60 for i in range(200)]
+    orders = {"order_id": [f"o{i}" for i in range(200)], "customer_id": [i + 1 for i in ids]}
+    ws = holdfast.open(place, engine="inline")
+    tables = {
+        "customers": customers,
+        "orders": pa.table({**orders, "customer_mail": [mails[i] for i in ids]}),
+    }
+    ws.track_all(tables, kinds=("ucc", "ind"))
+    ws.apply("customers", deletes=customers.slice(0, 30))
+    return ws
+
+
+def moved(place: Path) -> holdfast.Workspace:
+    """Visits refer to the new sites now; a pin says that they refer to colours, which never was so."""
+    ids = [f"s{i:03}" for i in range(80)]
+    sites = pa.table({"site_id": ids})
+    visits = pa.table({"visit_id": range(90), "site_id": [ids[i % 70] for i in range(90)]})
+    ws = holdfast.open(place, engine="inline")
+    colours = pa.table({"colour": ["red", "green", "s001"]})
+    tables = {"sites": sites, "sites_new": pa.table({"site_id": [*ids, "more"]}), "visits": visits}
+    ws.track_all({**tables, "colours": colours}, kinds=("ucc", "ind"))
+    ws.pin("visits", ["site_id"], referenced=Side("colours", ("colour",)))
+    ws.apply("sites", deletes=sites.slice(0, 40))
+    return ws
+
+
+@pytest.mark.parametrize(("made", "n"), [(shop, 2), (parcels, 1), (copied, 1), (moved, 1)])
+def test_what_is_broken_on_the_map_is_so_in_both_tables(made: Any, n: int, tmp_path: Path) -> None:
+    ws = made(tmp_path / "w")
+    explorer = Explorer(ws)
+    drawn = {r["ask"] for r in explorer.answer("workspace/map", {})["references"] if r["state"] == "broken"}
+    assert len(drawn) == n
+    for side in ("out", "into"):
+        tables = [explorer.answer("workspace/table", {"name": name}) for name in ws.tables()]
+        listed = [r for table in tables for r in table["references"][side] if r["missing_values"]]
+        assert sorted(r["ask"] for r in listed) == sorted(drawn), side
+
+
+def test_map_and_table_have_the_same_primary_keys(tmp_path: Path) -> None:
+    """Of tables that take no part in inclusions, too, and none where no key is worth it."""
+    ws = shop(tmp_path / "w")
+    ws.track("lonely", pa.table({"id": list(range(9)), "word": ["a"] * 9}), kinds=("ucc",))
+    notes = pa.table({"day": [f"2026-01-0{i % 9}" for i in range(9)], "note": [i * 0.3 for i in range(9)]})
+    ws.track("notes", notes, kinds=("ucc", "ind"))
+    explorer = Explorer(ws)
+    drawn = {
+        t["name"]: [c["name"] for c in t["columns"] if "PK" in c["marks"]]
+        for t in explorer.answer("workspace/map", {})["tables"]
+    }
+    listed = {
+        name: [
+            c["name"]
+            for c in explorer.answer("workspace/table", {"name": name})["columns"]
+            if c["is_primary"]
+        ]
+        for name in ws.tables()
+    }
+    assert drawn == listed
+    assert (drawn["lonely"], drawn["notes"], drawn["lines"]) == (["id"], [], ["line_id"])
+
+
 @pytest.mark.parametrize("kinds", [("ucc",), ("ucc", "ind")])
 def test_without_references_the_tables_are_there(kinds: tuple[str, ...], tmp_path: Path) -> None:
     ws = holdfast.open(tmp_path / "w", engine="inline")

@@ -295,6 +295,32 @@ def test_since_when_a_pin_is_broken_over_many_versions(tmp_path: Path) -> None:
         assert health(Explorer(ws))["c"]["why"][0]["since"] == 3
 
 
+@pytest.mark.parametrize(("n_between", "n_after"), [(20, 3), (70, 40), (0, 30)])
+def test_since_when_a_pin_is_broken_among_batches_of_other_tables(
+    tmp_path: Path, n_between: int, n_after: int
+) -> None:
+    """The batch of its own table, however far away the one before and the newest version are."""
+    with holdfast.open(tmp_path / "far.hold", engine="inline") as ws:
+        ws.track_all({name: pa.table({"id": [1, 2]}) for name in ("kept", "other")}, kinds=("ucc",))
+        ws.pin("kept", ["id"])
+
+        def others(n: int) -> None:
+            for _ in range(n):
+                ws.apply("other", inserts=pa.table({"id": [ws.version + 100]}), batch_id=f"o{ws.version}")
+
+        others(n_between)
+        ws.apply("kept", inserts=pa.table({"id": [1]}), batch_id="bad")
+        broke = ws.version
+        others(n_after)
+        explorer = Explorer(ws)
+        for _ in range(2):
+            [reason] = health(explorer)["kept"]["why"]
+            assert (reason["since"], reason["at_least"]) == (broke, False)
+            [incident] = explorer.answer("workspace/overview", {})["incidents"]
+            assert (incident["version"], incident["batch_id"]) == (broke, "bad")
+            others(1)
+
+
 def test_a_table_that_is_tracked_again_starts_anew(tmp_path: Path) -> None:
     with holdfast.open(tmp_path / "again.hold", engine="inline") as ws:
         rows = pa.table({"id": list(range(40)), "name": [f"n{i}" for i in range(40)]})

@@ -350,3 +350,32 @@ def test_what_is_folded_away_is_unfolded(browse: Browse, tmp_path: Path) -> None
             expect(values).to_have_count(3)
             page.get_by_role("button", name="2 more").click()
             expect(values).to_have_count(5)
+
+
+def test_names_from_right_to_left_do_not_turn_rules_round(browse: Browse, tmp_path: Path) -> None:
+    names = ("מספר", "עיר")
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("t", pa.table({names[0]: [1, 2, 2], names[1]: ["a", "b", "b"]}), kinds=("fd",))
+        with explored(ws) as server:
+            page = browse(server, "#tab=table&name=t")
+            rule = page.locator(".dependency .code", has_text="->").first
+            expect(rule).to_contain_text(" -> ")
+            words = rule.text_content().split(" -> ")
+            places = rule.evaluate(
+                """(rule, words) => {
+                  const texts = document.createTreeWalker(rule, NodeFilter.SHOW_TEXT), range = new Range();
+                  const places = [];
+                  while (texts.nextNode()) {
+                    const { data } = texts.currentNode;
+                    for (const word of words.filter((w) => data.includes(w))) {
+                      range.setStart(texts.currentNode, data.indexOf(word));
+                      range.setEnd(texts.currentNode, data.indexOf(word) + word.length);
+                      places.push([words.indexOf(word), range.getBoundingClientRect().left]);
+                    }
+                  }
+                  return places.sort().map(([, left]) => left);
+                }""",
+                words,
+            )
+            assert len(places) == 2
+            assert places[0] < places[1]

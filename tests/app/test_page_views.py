@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import holdfast
@@ -114,7 +115,9 @@ VIEWS = {
     "lake": View("#tab=lake", "#details .paged a", LAKE),
     "table of the lake": View("#component=0&table=0", "#details .body h3", LAKE),
     "search": View("#tab=lake", "#search-results .option", LAKE, searched),
-    "clusters": View(f"#component={CLUSTERED}", "#details li", LAKE, server="fake"),
+    "clusters": View(
+        f"#component={CLUSTERED}", "#lake:has(#component-list li) #details li", LAKE, server="fake"
+    ),
     "no tables": View("#tab=overview", "#overview .notice", server="empty"),
     "no map": View("#tab=map", "#diagram .notice", server="empty"),
     "nothing to list": View("#tab=table", "#tracked .notice", server="empty"),
@@ -136,6 +139,34 @@ SHEETS = {
     "actions.css": "dialog",
     "dependency.css": "dependency",
 }
+
+
+# A table and a column whose names are longer than a narrow screen is wide.
+LONG = "customer_master_data_of_all_subsidiaries_including_historical_records_of_acquired_companies_v2_final"
+LONG_VIEWS = {
+    "overview": View("", "#overview .word.broken"),
+    "map": View("#tab=map", "#diagram .reference .label"),
+    "table": View(f"#tab=table&name={LONG}", "#tracked-table .dependencies li"),
+    "history": View("#tab=table&name=orders", "#tracked-table .history li:nth-child(2)"),
+    "lake": View("#tab=lake", "#lake .notice"),
+    "dependency": View(f"#tab=dependency&name={LONG}&ask=[mail_{LONG}]", "#dependency .verdict-state"),
+}
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """A workspace of long names, in which a reference broke."""
+    ids = list(range(1, 41))
+    mails = [f"{i}@example.org" for i in ids]
+    customers = pa.table({"customer_id": ids, f"mail_{LONG}": mails, "zip": [f"{i % 9}" for i in ids]})
+    rows = {"order_id": list(range(90)), "customer_id": [i % 40 + 1 for i in range(90)]}
+    with holdfast.open(tmp_path_factory.mktemp("views") / "long.hold", engine="inline") as ws:
+        tables = {LONG: customers, "orders": pa.table({**rows, f"note_{LONG}": ["-"] * 90})}
+        ws.track_all(tables, kinds=("ucc", "fd", "ind", "profile"))
+        ws.pin(LONG, [f"mail_{LONG}"])
+        ws.apply(LONG, deletes=customers.slice(30))
+        with explored(ws) as server:
+            yield {"reading": server}
 
 
 @pytest.fixture(scope="module")
@@ -176,6 +207,25 @@ def test_everybody_can_see_it(
     assert re.fullmatch(r".+ \S holdfast explore", page.title())
     assert page.locator("main > section:visible").count() == 1
     assert page.locator(".tabs a[aria-current=page]").count() == 1
+
+
+@pytest.mark.parametrize("name", LONG_VIEWS)
+def test_long_names_have_room_on_a_narrow_screen(
+    browse: Callable[..., Any], long: dict[str, Any], name: str
+) -> None:
+    page = seen(browse, long, LONG_VIEWS[name], width=360, height=740)
+    assert problems(page) == []
+    assert serious(page) == []
+    # Below the tabs there is no empty band; in the lake there is its search.
+    parts = "['.tabs', '#bar'].map((at) => document.querySelector(at).getBoundingClientRect())"
+    assert page.evaluate(f"(([tabs, bar]) => bar.top - tabs.bottom)({parts})") < (
+        70 if name == "lake" else 24
+    )
+    if name == "overview":
+        widths = "[...document.querySelectorAll('.health-row .name')].map((e) => e.clientWidth)"
+        assert max(page.evaluate(widths)) > 250
+        page.set_viewport_size({"width": 1280, "height": 800})
+        assert max(page.evaluate(widths)) > 150
 
 
 def test_the_window_says_what_it_shows(browse: Callable[..., Any], servers: dict[str, Any]) -> None:

@@ -1,8 +1,11 @@
-"""The workspace of the tour, as the page and the report show it: something broke, something is pinned."""
+"""The workspace of the tour, as the page and the report show it: something broke, something is pinned, and
+nothing can break in one table."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+import pyarrow as pa
 
 import holdfast
 
@@ -23,5 +26,6 @@ def tour(place: Path) -> Path:
         ws.pin_rule("quantity > 0", table="orders", reason="orders of nothing are mistakes", owner="ann")
         for table, batch in (("orders", 1), ("orders", 4), ("orders", 6), ("parcels", 7)):
             ws.apply(table, inserts=EXAMPLES / f"{batch}-inserts.csv", batch_id=f"batch-{batch}")
+        ws.track("marks", pa.table({"mark": ["a", "a"], "note": [1, 1]}), kinds=("ucc",))
         ws.link(EXAMPLES / "tables")
     return place

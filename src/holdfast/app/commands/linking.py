@@ -15,6 +15,7 @@ from holdfast.app.report.links import print_links
 from holdfast.app.which_table import OneTable, ThisTable, one_table
 from holdfast.app.writing import print_written, written_to
 from holdfast.core.words.dependency import Ucc
+from holdfast.core.words.key_score import WORTH
 from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import UsageError, plural
 
@@ -115,9 +116,8 @@ def _written(
 def model_of(ws: holdfast.Workspace, max_error: float | None = None, *, with_broken: bool = False) -> Model:
     """What an export is made from: all tables with their keys, and the foreign keys that are proposed.
 
-    Without a table that takes part in inclusions there are keys only. The primary key of a table is that of
-    the foreign keys; of one that takes no part in inclusions, the one that every report tells. `with_broken`:
-    those too that held once and miss more now than a proposal may.
+    Without a table that takes part in inclusions there are keys only. `with_broken`: those too that held once
+    and miss more now than a proposal may.
     """
     from holdfast.app.export import ForeignKey, Model
 
@@ -134,10 +134,6 @@ def model_of(ws: holdfast.Workspace, max_error: float | None = None, *, with_bro
             if link.chosen
         ]
     order = ws.readers.order(at)  # of all tables at once: it reads every pin
-    for name in names:
-        kinds = ws.kinds(name, at)
-        if "ucc" in kinds and "ind" not in kinds and (key := order.table(name).primary_key):
-            primary[name] = key
     tables = tuple(export_table(ws, name, at, primary.get(name), order) for name in names)
     pins = tuple(pin for pin in ws.pins(at=at) if pin.kind == "check")
     return Model(at or 0, tables, tuple(foreign_keys), pins)
@@ -147,10 +143,11 @@ def export_table(
     ws: holdfast.Workspace,
     name: str,
     at: int | None,
-    primary: tuple[str, ...] | None = None,
+    linked: tuple[str, ...] | None = None,
     order: Order | None = None,
 ) -> ExportTable:
-    """What an export says of one table."""
+    """What an export says of one table. `linked`: the key that `links` has chosen, which weighs who refers to
+    it; it is the primary key if it would be worth it by itself, else the one that every report tells is."""
     from holdfast.app.export import ExportTable
 
     muted = ws.readers.muted_at(at)
@@ -158,4 +155,6 @@ def export_table(
     schema, n_rows, not_null = ws.schema(name, at), ws.n_rows(name, at), ws.inds.not_null(name, at)
     of_table, longest = (order or ws.readers.order(at)).table(name), ws.inds.longest(name, at)
     distinct, stability = of_table.distinct, of_table.stability(keys)
+    is_worth = linked is not None and of_table.key_scores(linked) >= WORTH
+    primary = linked if is_worth else of_table.primary_key
     return ExportTable(name, schema, n_rows, keys, primary, not_null, longest, distinct, stability)

@@ -22,16 +22,18 @@ WORDS = {
     "broken": "a pin or a foreign key does not hold",
     "drifting": "a warning, a tolerance that is used, or something that had held for long",
     "hold": "what is relied on holds",
+    "unwatched": "nothing is pinned, and nothing was found to hold: so nothing could break",
 }
 
 
 def health_words(overview: Json) -> str:
-    """How many tables are broken, drifting, and hold."""
+    """How many tables are broken, drifting, and hold; and unwatched, if there is one."""
     counts = overview["health"]
     words = "".join(
         f'<span class="word {word}"><b>{counts[word]:,}</b> '
         f"{'holds' if word == 'hold' and counts[word] == 1 else word}</span>"
         for word in WORDS
+        if word != "unwatched" or counts[word]
     )
     return f'<p class="words">{words}</p>'
 

@@ -22,6 +22,7 @@ section { border-top: 1px solid var(--edge); margin-top: 2rem; } section h2 { ma
 .health { font-size: 0.85rem; font-weight: 600; white-space: nowrap; }
 .broken .health, .health.broken, .word.broken { color: var(--bad); }
 .health.drifting, .word.drifting { color: var(--warn); } .health.hold, .word.hold { color: var(--good); }
+.health.unwatched, .word.unwatched { color: var(--faint); }
 .trouble { border-left: 4px solid var(--warn); background: var(--soft); padding: 0.4rem 1rem; }
 .trouble.broken { border-color: var(--bad); } .trouble + .trouble { margin-top: 0.8rem; }
 .trouble h3 { margin-top: 0.2rem; }

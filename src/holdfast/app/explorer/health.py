@@ -70,33 +70,35 @@ class PinSpells:
         known = self._since.get(name)
         until = known[2] + 1 if known is not None else 1
         since, last, at_least = at, at, True
+        seen = False  # whether its table was written to in the versions looked at
         for stride in STRIDES:
             first = max(until, last - stride + 1)
             turned, oldest = self._turned(ws, pin, first, last)
-            if turned is not None:
-                since, at_least = turned, False
+            seen = seen or oldest is not None
+            since, last = oldest or since, first - 1
+            if turned:
+                at_least = False
                 break
-            since, last = min(since, oldest or since), first - 1
             if last < until:
                 if known is not None:
                     since, at_least = known[:2]
                 break
         else:
-            since = last + 1
+            since = since if seen else last + 1
         self._since[name] = since, at_least, at
         return since, at_least
 
-    def _turned(self, ws: Workspace, pin: Pin, first: int, last: int) -> tuple[int | None, int | None]:
-        """(turned, oldest): the version after the last one in a range at which it held or was not there; the
-        oldest one at which it did not hold."""
+    def _turned(self, ws: Workspace, pin: Pin, first: int, last: int) -> tuple[bool, int | None]:
+        """(turned, oldest): whether there is a version in a range at which it held or was not there, and the
+        oldest one after the last such at which its table was written to."""
         slot = pin.table if pin.referenced is None else SHARED
         oldest = None
         for commit in reversed(list(ws.ledger.states(slot, first, last))):
             pins = [p for p in pins_in(ws, slot, commit.state) if name_of(p) == name_of(pin)]
             if not pins or pins[0].holds:
-                return (oldest or last + 1), oldest
+                return True, oldest
             oldest = commit.version
-        return None, oldest
+        return False, oldest
 
     def forget(self, holding: Iterable[Pin]) -> None:
         """These hold: if they break again, that is another spell."""

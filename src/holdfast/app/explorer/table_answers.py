@@ -68,7 +68,7 @@ class TableAnswers:
         state = self._order.state(name)
         pins = sorted(ws.pins(name, at), key=lambda pin: pin.holds)
         [tracked] = [c for c in ws.ledger.commits(name) if c.action == "track"][-1:]
-        references = self._references(name, pins)
+        references = self._references(name)
         keys = self._keys(name)
         return {
             "version": self._newest.version,
@@ -147,51 +147,50 @@ class TableAnswers:
         ws = self._newest.workspace
         return {p.column: p for p in ws.profiles.columns(self._order.state(name))}
 
-    def _references(self, name: str, pins: Sequence[Pin]) -> dict[str, Any]:
+    def _references(self, name: str) -> dict[str, Any]:
         """Inclusions of the table and in it, those that are chosen or pinned first.
 
         One that misses a few values is there if it would be a foreign key: it broke, most likely. So is one
-        of several columns that broke; what it misses is looked up in rows.
+        that broke and was a foreign key, or is pinned, whatever it misses; of several columns that is looked
+        up in rows. The map draws the same ones as broken.
         """
-        ws, at = self._newest.workspace, self._newest.at
-        near = [
-            ind
-            for ind in ws.inds.listed(name, at, ORPHAN)
-            if ind.missing_values <= 1 or ind.error <= ALMOST or _is_pinned(ind, pins)
-        ]
-        lost = self._lost(name, pins)
-        ranked = list(zip([*near, *lost], self._order.ranks([*near, *lost]), strict=True))
-        referring = {ind.dependent for ind, rank in ranked[: len(near)] if rank.role in RELIED}
-        gone = {
-            ind
-            for ind, rank in ranked[len(near) :]
-            if rank.role == "pinned" or (rank.role == "foreign key" and ind.dependent not in referring)
-        }
-        sides = [(ind.dependent, ind.referenced) for ind in lost if ind in gone]
-        measured = {ind: ind for ind in ws.inds.measured(sides, at)}
-        chosen = [
-            (measured.get(ind, ind), rank)
-            for i, (ind, rank) in enumerate(ranked)
-            if (ind in gone if i >= len(near) else not ind.missing_values or rank.role in RELIED)
-        ]
-        placed = [chosen[i] for i in best_first([rank for _, rank in chosen])]
+        near = self._near(name)
+        gone = self._gone(name, {*near})
+        ranks = dict(zip([*near, *gone], self._order.ranks([*near, *gone]), strict=True))
+        listed = [ind for ind in near if not ind.missing_values or ranks[ind].role in RELIED] + gone
+        placed = [listed[i] for i in best_first([ranks[ind] for ind in listed])]
         answer: dict[str, Any] = {}
         for side in ("out", "into"):
-            those = [(ind, rank) for ind, rank in placed if name == _table_of(ind, side)]
+            those = [(ind, ranks[ind]) for ind in placed if name == _table_of(ind, side)]
             meant = [(ind, rank) for ind, rank in those if rank.role not in ("chance", "muted")]
             answer[side] = self._listed(name, meant[:MOST_REFERENCES])
             answer[f"n_{side}"], answer[f"n_chance_{side}"] = len(those), len(those) - len(meant)
         return answer
 
-    def _lost(self, name: str, pins: Sequence[Pin]) -> list[Ind]:
-        """The inclusions of several columns that do not hold and did, or are pinned, as if they held."""
+    def _near(self, name: str) -> list[Ind]:
+        """What holds of a table, or almost does, as `links` sees it."""
+        listed = self._newest.workspace.inds.listed(name, self._newest.at, ORPHAN)
+        return [ind for ind in listed if ind.missing_values <= 1 or ind.error <= ALMOST]
+
+    def _gone(self, name: str, near: set[Ind]) -> list[Ind]:
+        """The inclusions that miss more of what was a foreign key or is pinned, with what they miss."""
         ws, at = self._newest.workspace, self._newest.at
+        references = self._order.references()
+        if references is None:
+            return []
+        pinned = [Ind(Side(p.table, p.columns), p.referenced) for p in ws.inds.pins(None, at) if p.referenced]
         broken: list[tuple[Side, Side]] = self._newest.cached("broken", lambda: ws.inds.broken(at))
-        pinned = [Ind(Side(p.table, p.columns), p.referenced) for p in pins if p.referenced and not p.holds]
-        several = dict.fromkeys(
-            ind for ind in (*(Ind(*sides) for sides in broken), *pinned) if len(ind.columns) > 1
+        relied, once = (
+            {ind for ind in inds if name in (ind.dependent.table, ind.referenced.table)} - near
+            for inds in (pinned, [Ind(*sides) for sides in broken])
         )
-        return [ind for ind in several if name in (ind.dependent.table, ind.referenced.table)]
+        # Columns of other tables that led here may lead elsewhere now.
+        children = {ind.dependent for ind in once}
+        for child in sorted({side.table for side in children} - {name}):
+            near = near.union(ind for ind in self._near(child) if ind.dependent in children)
+        missed = relied | (references.lost(sorted(near), sorted(once)) if once else set())
+        measured = ws.inds.measured([(ind.dependent, ind.referenced) for ind in sorted(missed)], at)
+        return [ind for ind in measured if ind.missing_values]
 
     def _pin(self, pin: Pin) -> dict[str, Any]:
         fields = {**pin.to_dict(), "text": pin_text(pin), "counted": pin.counted}
@@ -284,13 +283,6 @@ class TableAnswers:
 
 def _table_of(ind: Ind, side: str) -> str:
     return ind.dependent.table if side == "out" else ind.referenced.table
-
-
-def _is_pinned(ind: Ind, pins: Sequence[Pin]) -> bool:
-    return any(
-        (p.table, p.columns, p.referenced) == (ind.dependent.table, ind.dependent.columns, ind.referenced)
-        for p in pins
-    )
 
 
 def _profile_dict(profile: ColumnProfile, n_distinct: int) -> dict[str, Any]:

@@ -97,7 +97,8 @@ class Listings:
     def page(
         self, table: str, ask: str, offset: int, limit: int, sort: str | None, *, descending: bool
     ) -> dict[str, Any]:
-        """Some of the rows that violate it, in an order, and what is known of all."""
+        """Some of the rows that violate it, in an order, and what is known of all: if there are not that many
+        any more, the last page."""
         from holdfast.core.cover.news import plain_rows
 
         held = self.get(table, ask)
@@ -105,6 +106,8 @@ class Listings:
         chosen: Any = np.arange(len(rows.row_ids))
         if sort is not None:
             chosen = held.order(sort, descending=descending)
+        last = max(0, len(chosen) - 1) // max(1, limit) * limit
+        offset = min(offset, last)
         chosen = chosen[offset : offset + limit]
         concerned, marks = set(rows.dependency.columns), held.marks
         columns = [

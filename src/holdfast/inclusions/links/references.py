@@ -22,7 +22,7 @@ from holdfast.core.words.dependency import Ind
 from holdfast.core.words.ranks import Rank
 from holdfast.inclusions.generator import GeneratorState
 from holdfast.inclusions.ind_list import inds_of
-from holdfast.inclusions.links.scored import Link, rank_links
+from holdfast.inclusions.links.scored import Link, Linkage, rank_links
 from holdfast.inclusions.links.unmuted import unmuted_inds, unmuted_keys
 from holdfast.inclusions.pair_counts import PairCounts, pair_ids
 
@@ -47,15 +47,25 @@ class References:
     def ranks(self, inds: Sequence[Ind]) -> list[Rank]:
         """What each of some inclusions means; they need not hold."""
         facts = {(f.table, f.column): f for f in self._facts()}
+        linkage = self._linkage(inds, facts)
+        links = {Ind(link.dependent, link.referenced): link for link in linkage.links}
+        return [self._rank(ind, links.get(ind), facts, linkage.primary_keys) for ind in inds]
+
+    def lost(self, near: Sequence[Ind], gone: Sequence[Ind]) -> set[Ind]:
+        """Of what held once, given as if it did still, what was a foreign key, and is missed as one; `near`:
+        what holds of the same columns, or almost does."""
+        facts = {(f.table, f.column): f for f in self._facts()}
+        now, once = self._linkage(near, facts), self._linkage([*near, *gone], facts)
+        return {Ind(link.dependent, link.referenced) for link in now.lost_links(once, {*gone})}
+
+    def _linkage(self, inds: Sequence[Ind], facts: Mapping[Column, ColumnFacts]) -> Linkage:
         keys = {
             t.table: unmuted_keys(self.table(t.table), k)
             for t in self.state.tables
             if (k := self.keys(t.table)) is not None
         }
         candidates = self._candidates(inds, facts, keys)
-        linkage = rank_links(list(facts.values()), keys, candidates, with_unproved=False)
-        links = {Ind(link.dependent, link.referenced): link for link in linkage.links}
-        return [self._rank(ind, links.get(ind), facts, linkage.primary_keys) for ind in inds]
+        return rank_links(list(facts.values()), keys, candidates, with_unproved=False)
 
     def _rank(
         self,

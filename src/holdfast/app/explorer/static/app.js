@@ -8,6 +8,7 @@ import { get, onNewVersion } from "./api.js";
 import { byId, el, failure, fill, number, plural, visible } from "./dom.js";
 import { live } from "./live.js";
 import { format, parse } from "./route.js";
+import { age } from "./times.js";
 
 // By the `tab` of the address; `at` is the element that a view fills, and the links in the head are #tab-NAME.
 const VIEWS = {
@@ -50,8 +51,8 @@ class Page {
     this.followed = location.hash;
   }
 
-  /** The link in the head leads back to where a view was. */
-  link(route, tab = this.tab) {
+  /** The link in the head leads back to where a view was, whichever is there by now. */
+  link(tab, route) {
     byId(`tab-${tab}`).setAttribute("href", format(route));
   }
 
@@ -152,3 +153,4 @@ class Page {
 
 new Page().follow();
 live();
+age();

@@ -8,6 +8,7 @@ import { examples, proposals, tableAt } from "./completion.js";
 export class AskBar {
   #columns = new Map(); // by table: null while they are on their way
   #tables = [];
+  #shown = null; // what an address asked for last
 
   /** `choose` is given a table and a text. */
   constructor(choose) {
@@ -43,15 +44,19 @@ export class AskBar {
     this.examples = el("div", { class: "examples" });
   }
 
-  /** Shows what an address asks for. */
+  /** Shows what an address asks for. If it is the same as before, what is typed by now stays. */
   show(tables, table, ask) {
+    const chosen = this.select.value;
     if (this.#tables.join("\n") !== tables.join("\n")) {
       this.#tables = tables;
       fill(this.select, ...tables.map((t) => el("option", { value: t }, t)));
     }
     if (table !== undefined && !tables.includes(table)) this.select.append(el("option", { value: table }, table));
-    this.select.value = table ?? tables[0] ?? "";
-    this.input.value = ask ?? "";
+    const shown = JSON.stringify([table, ask]);
+    const isSame = shown === this.#shown && (tables.includes(chosen) || chosen === table);
+    this.#shown = shown;
+    this.select.value = isSame ? chosen : table ?? tables[0] ?? "";
+    if (!isSame) this.input.value = ask ?? "";
     this.#load(this.select.value);
     this.#showExamples();
   }

@@ -1,14 +1,16 @@
 // The columns of a table: what is known of their values, and what marks them.
 
-import { bar, el, number, paged, share, text, value } from "./dom.js";
+import { bar, el, number, paged, share, shownIn, text, value } from "./dom.js";
 
 const FIRST = 16;
 const LEAST = 0.01; // share of the rows, from which on the most frequent value is worth a word
 const VALUES = 3;
 const SAMPLES = 4;
 
-/** A table of the columns; a click on one calls `choose` with its name. */
-export function columns({ columns: all, n_rows: nRows }, choose) {
+/** A table of the columns; a click on one calls `choose` with its name, `picked` is the one that was. What is unfolded
+in `body`, where it was shown before, is so again: columns, and the values of some. */
+export function columns({ columns: all, n_rows: nRows }, choose, picked, body) {
+  const unfolded = new Set([...body.querySelectorAll("td.unfolded")].map((cell) => pickIn(cell.parentElement).value));
   const knows = (key) => all.some((c) => c[key] !== undefined);
   const facts = {
     NULL: knows("n_nulls") && nulls, From: knows("low") && low, To: knows("high") && high, Values: (knows("top") || knows("samples")) && values,
@@ -25,22 +27,24 @@ export function columns({ columns: all, n_rows: nRows }, choose) {
   const row = (c) => el(
     "tr",
     {},
-    el("th", { scope: "row" }, el("div", { class: "named" }, pick(c, choose), ...marks(c))),
+    el("th", { scope: "row" }, el("div", { class: "named" }, pick(c, choose, picked), ...marks(c))),
     el("td", { class: "at-type aside", text: c.type }),
     el("td", { class: "at-distinct number" }, ...distinct(c, nRows)),
-    ...more.map(([, fact]) => fact(c, nRows)),
+    ...more.map(([, fact]) => fact(c, nRows, unfolded.has(c.name))),
   );
   const rest = more.length ? null : el("p", {
     class: "hint", text: "NULLs, extremes and values are known of tables that are tracked with --kinds ucc,profile.",
   });
-  return el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "What is known of the columns" }, paged(all, row, table, FIRST), rest);
+  return el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "What is known of the columns" }, paged(all, row, table, Math.max(FIRST, shownIn(body))), rest);
 }
 
-function pick(c, choose) {
+const pickIn = (row) => row.querySelector("button.column");
+
+function pick(c, choose, picked) {
   return el(
     "button",
     {
-      type: "button", class: "column", value: c.name, "aria-pressed": "false",
+      type: "button", class: "column", value: c.name, "aria-pressed": String(c.name === picked),
       title: "Lists only what this column takes part in", on: { click: () => choose(c.name) },
     },
     text(c.name, "name", 60),
@@ -71,12 +75,12 @@ function nulls({ n_nulls: n = null }, nRows) {
 const low = (c) => el("td", { class: "at-from" }, extreme(c.low));
 const high = (c) => el("td", { class: "at-to" }, extreme(c.high));
 const extreme = (v) => (v === null || v === undefined ? el("span", { class: "aside", text: "–" }) : value(v));
-const values = (c, nRows) => el("td", { class: "at-values" }, ...typical(c, nRows));
+const values = (c, nRows, all) => el("td", { class: `at-values${all ? " unfolded" : ""}` }, ...typical(c, nRows, all));
 
 /** The top values, or patterns where there are few of these, and lengths of texts; or some values. */
-function typical(c, nRows) {
+function typical(c, nRows, all) {
   if (c.samples !== undefined) return c.samples.slice(0, SAMPLES).map((v) => el("span", { class: "sampled" }, value(v)));
-  const counted = (list, kind) => unfolded(list, (v) => el(
+  const counted = (list, kind) => firstOf(list, all, (v) => el(
     "span", { class: `sampled ${kind}`, title: `${number(v.n_rows)} of ${number(nRows)} rows` },
     value(v.value), el("span", { class: "count", text: share(nRows ? v.n_rows / nRows : 0) }),
   ));
@@ -90,13 +94,14 @@ function typical(c, nRows) {
   return parts;
 }
 
-/** The first of a list, and a button that shows the others. */
-function unfolded(list, show) {
-  const rest = list.slice(VALUES);
+/** All of a list, or the first and a button that shows the others. */
+function firstOf(list, all, show) {
+  const rest = all ? [] : list.slice(VALUES);
   if (!rest.length) return list.map(show);
-  const more = el("button", {
-    type: "button", class: "inline", text: `${number(rest.length)} more`,
-    on: { click: () => more.replaceWith(...rest.map(show)) },
-  });
+  const unfold = () => {
+    more.parentElement.classList.add("unfolded");
+    more.replaceWith(...rest.map(show));
+  };
+  const more = el("button", { type: "button", class: "inline", text: `${number(rest.length)} more`, on: { click: unfold } });
   return [...list.slice(0, VALUES).map(show), more];
 }

@@ -3,7 +3,7 @@
 import { actions } from "./actions.js";
 import { get, Latest } from "./api.js";
 import { AskBar } from "./asking.js";
-import { el, failure, fill, hint, notice, number, plural, refill, score, share, text } from "./dom.js";
+import { el, failure, fill, hint, loading, notice, number, plural, refill, score, share, text } from "./dom.js";
 import { inShort, Lifeline } from "./lifeline.js";
 import { format } from "./route.js";
 import { Violations } from "./violations.js";
@@ -30,14 +30,17 @@ class DependencyView {
     fill(holder, el("div", { class: "ask-row" }, this.bar.node), this.body);
   }
 
-  async follow({ name, ask }) {
+  async follow(route) {
+    const { name, ask } = route;
     let tables;
+    if (!this.body.children.length) fill(this.body, loading("Tables"));
     try {
       tables = (await this.page.summary).workspace.tables.map((t) => t.name);
     } catch (error) {
       fill(this.body, failure("The tracked tables cannot be listed", error));
       return;
     }
+    if (this.page.route !== route) return; // another one is followed by now
     if (!tables.length && name === undefined) {
       this.bar.node.hidden = true;
       fill(this.body, notice("No tracked table", "Track one with: holdfast track NAME FILE. Then anything that may hold in it can be asked here."));
@@ -48,7 +51,7 @@ class DependencyView {
     if (this.name === name && this.ask === ask && ask) return;
     Object.assign(this, { name: this.bar.table, ask });
     if (name !== undefined) this.name = name;
-    this.page.link({ tab: "dependency", name, ask });
+    this.page.link("dependency", { tab: "dependency", name, ask });
     if (ask) await this.#explain(false);
     else this.#invite();
   }

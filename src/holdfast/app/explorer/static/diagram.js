@@ -6,7 +6,7 @@
 
 import { get } from "./api.js";
 import { Camera, fitted, gestures, zoomIn } from "./camera.js";
-import { el, failure, fill, loading, notice, plural } from "./dom.js";
+import { el, failure, fill, loading, notice, plural, wayBack } from "./dom.js";
 import { download, pictureOf, pngOf } from "./diagram_export.js";
 import { Drawing } from "./diagram_drawing.js";
 import { apartOf, stayed } from "./diagram_places.js";
@@ -80,6 +80,7 @@ class MapView {
       button("PNG", "Save the map as an image", () => this.#save("png")),
       button("Mermaid", "Save keys and references as a Mermaid diagram", () => this.#save("mermaid")),
     ];
+    for (const tool of [this.again, ...this.exports]) tool.disabled = true; // until there is a map
     this.svg = svg("svg", { class: "er", tabindex: 0, role: "group", "aria-label": "Map of the tables" });
     this.stage = el("div", { class: "diagram-stage" });
     this.stage.append(this.svg);
@@ -179,7 +180,7 @@ class MapView {
       ? this.drawing.reference(this.hovered.data.child, this.hovered.data.ask)
       : this.drawing.tables.get(this.hovered.data.name)) || null;
     fill(this.svg, this.drawing.node);
-    this.again.disabled = places === null && !Object.keys(this.put).some((name) => this.drawing.tables.has(name));
+    this.again.disabled = !this.isComplete || (places === null && !Object.keys(this.put).some((name) => this.drawing.tables.has(name)));
     fill(this.status, ...(words ? [el("span", { class: "spinner", "aria-hidden": "true" }), words] : []));
     for (const button of this.exports) button.disabled = words !== "";
     if (first && !this.touched) this.#fit();
@@ -302,7 +303,7 @@ class MapView {
     const { drawing, selected } = this;
     if (drawing === null) return;
     this.still.drop();
-    this.page.link({ tab: "map", ...selected });
+    this.page.link("map", { tab: "map", ...selected });
     this.#light();
     const reference = selected.ask ? drawing.reference(selected.name, selected.ask) : undefined;
     const table = drawing.tables.get(selected.name);
@@ -311,9 +312,16 @@ class MapView {
       to: (route) => format({ tab: "map", ...route }),
       choose: (route) => this.#chooseAndShow(route),
     };
+    // The same beside it is made anew, of another version or another choice: the focus stays, and the place.
+    const back = wayBack(this.aside, document.activeElement);
+    const seen = JSON.stringify(selected);
+    const scrolled = seen === this.seen ? this.aside.querySelector(".scroll")?.scrollTop : 0;
+    this.seen = seen;
     if (reference !== undefined) referencePanel(this.aside, reference.data, links, drawing.answer);
     else if (table !== undefined) tablePanel(this.aside, table.data, drawing.of(selected.name), links);
     else overviewPanel(this.aside, drawing.answer, links, this.version !== null);
+    this.aside.querySelector(".scroll")?.scrollTo(0, scrolled ?? 0);
+    back();
   }
 
   #chooseAndShow(route) {
@@ -393,7 +401,7 @@ class MapView {
   }
 
   #remember() {
-    this.again.disabled = !Object.keys(this.put).length;
+    this.again.disabled = !this.isComplete || !Object.keys(this.put).length;
     try {
       sessionStorage.setItem(this.#key_of_places, JSON.stringify(this.put));
     } catch {

@@ -128,10 +128,27 @@ function marked(words) {
   return nodes;
 }
 
-/** A name or value: isolated, so that its direction does not reorder its surroundings. */
+// Words from right to left, with what is between them: what stands in a rule beside its signs.
+const LEFTWARD = "\\u0590-\\u08ff\\ufb1d-\\ufdff\\ufe70-\\ufefc";
+const TURNED = new RegExp(`[${LEFTWARD}](?:[^\\s[\\](),<>=!-]|\\s(?=[${LEFTWARD}]))*`, "gu");
+
+/** A rule as nodes: it goes from left to right, also if names in it go from right to left. */
+function ruled(words) {
+  const nodes = [];
+  let at = 0;
+  for (const { 0: names, index } of words.matchAll(TURNED)) {
+    if (index > at) nodes.push(...marked(words.slice(at, index)));
+    nodes.push(el("bdi", {}, ...marked(names)));
+    at = index + names.length;
+  }
+  return nodes.length ? [...nodes, ...(at < words.length ? marked(words.slice(at)) : [])] : marked(words);
+}
+
+/** A name or value: isolated, so that its direction does not reorder its surroundings; a rule is of kind "code". */
 export function text(value, kind = "name", most = 300) {
   const title = value.length > 24 ? visible(value.slice(0, 1000)) : null;
-  return el("bdi", { class: kind, title }, ...marked(shortened(value, most)));
+  const isRule = /^code\b/.test(kind);
+  return el("bdi", { class: kind, title, dir: isRule ? "ltr" : null }, ...(isRule ? ruled : marked)(shortened(value, most)));
 }
 
 /** A cell: a text, the empty text, or nothing at all. */
@@ -180,6 +197,9 @@ export const failure = (title, error) => notice(title, error.message, "error");
 
 const AT_ONCE = 200;
 
+/** How many entries of the `paged` list in a node are shown. */
+export const shownIn = (node) => Number(node?.querySelector(".paged")?.dataset.shown ?? 0);
+
 /** A list (or the body of a table) that is shown by and by: the `first` entries, and a button for more. */
 export function paged(entries, row, list = el("ul", { class: "list" }), first = AT_ONCE) {
   const holder = el("div", { class: "paged" }, list);
@@ -190,6 +210,7 @@ export function paged(entries, row, list = el("ul", { class: "list" }), first = 
     const next = entries.slice(shown, shown + (shown ? AT_ONCE : first));
     target.append(...next.map((entry, i) => row(entry, shown + i)));
     shown += next.length;
+    holder.dataset.shown = shown;
     more.remove();
     if (shown < entries.length) {
       const rest = entries.length - shown;

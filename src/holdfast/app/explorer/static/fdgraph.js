@@ -58,7 +58,8 @@ export class FdGraph {
   async #turn(follow) {
     this.shown = FIRST;
     await this.turn(follow);
-    this.node.querySelector("button.inline")?.focus({ preventScroll: true });
+    // The button is another one by now; who has gone on meanwhile is not called back.
+    if (document.activeElement === document.body) this.node.querySelector("button.inline")?.focus({ preventScroll: true });
   }
 }
 

@@ -1,20 +1,23 @@
 // What was done to a table, version by version, and what that changed.
 
-import { el, hint, number, paged, plural, text } from "./dom.js";
+import { el, hint, number, paged, plural, shownIn, text } from "./dom.js";
 import { exactly } from "./times.js";
 import { EVENTS } from "./versions.js";
 import { witnesses } from "./witnesses.js";
 
 const FIRST = 5;
 
-/** The history of a table: the newest versions first, each opened to what it changed. */
-export function history(entries, table) {
+/** The history of a table: the newest versions first, each opened to what it changed. As many as there are in `body`,
+where it was shown before, and opened are those that are open there. */
+export function history(entries, table, body) {
   if (!entries.length) return hint("Nothing was done to it yet.");
-  return paged(entries, (e) => entry(e, table), el("ol", { class: "history" }), FIRST);
+  const open = new Set([...body.querySelectorAll("details[open]")].map(({ id }) => id));
+  const row = (e) => entry(e, table, open);
+  return paged(entries, row, el("ol", { class: "history" }), Math.max(FIRST, shownIn(body)));
 }
 
 /** A version in the history of a table: what was done to it, or to others by name, and what that changed. */
-function entry(e, table) {
+function entry(e, table, open) {
   const rows = e.tables.map((t) => {
     const moved = t.n_inserted !== undefined ? `+${number(t.n_inserted)} −${number(t.n_deleted)}` : "";
     const now = t.n_rows !== undefined ? `now ${plural(t.n_rows, "row")}` : "";
@@ -36,12 +39,15 @@ function entry(e, table) {
   const unlisted = (e.n_changes ?? 0) - e.changes.length;
   const details = el("details", { id: `version-${e.version}` }, head);
   // Made when it is opened: a version may have changed very much.
-  details.addEventListener("toggle", () => {
+  const unfold = () => {
     if (!details.open || details.children.length > 1) return;
     const list = paged(e.changes, change, el("ul", { class: "changes" }));
     details.append(e.changes.length ? list : hint("What holds did not change."));
     if (unlisted > 0) details.append(hint(`and ${plural(unlisted, "more change")}`));
-  });
+  };
+  details.addEventListener("toggle", unfold);
+  details.open = open.has(details.id);
+  unfold();
   return el("li", {}, details);
 }
 

@@ -134,7 +134,7 @@ export class LakeView {
     this.route = route;
     if (this.summary?.lake) this.#tellSummary();
     this.#followFilters();
-    this.page.link(this.route);
+    this.page.link("lake", this.route);
     this.#followLake();
   }
 
@@ -181,7 +181,7 @@ export class LakeView {
     const cluster = beside?.component >= 0 && route.cluster !== undefined && beside.cluster >= 0 ? beside.cluster : undefined;
     this.route = merged({ ...route, component: null, cluster: null }, { component, cluster, table });
     if (this.page.tab === "lake") this.page.write(this.route);
-    this.page.link(this.route, "lake");
+    this.page.link("lake", this.route);
     await this.#followLake();
   }
 
@@ -446,7 +446,7 @@ export class LakeView {
       // Somebody went on, and the page does not know yet: it will write the filters when it does.
       if (location.hash !== this.page.followed) return;
       this.page.write(this.route);
-      this.page.link(this.route);
+      this.page.link("lake", this.route);
     }, 150);
   }
 

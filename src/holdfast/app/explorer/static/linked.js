@@ -55,6 +55,7 @@ export class Linked {
 
   #show(table) {
     if (this.table === null) this.#build();
+    else if (JSON.stringify(this.table) === JSON.stringify(table)) return; // the version is about other tables
     this.table = table;
     const all = table.columns.map((c) => ({
       ...c, type: c.integer ? "int" : "", n_distinct: c.n_values, n_nulls: c.n_missing, is_unique: c.unique,
@@ -67,11 +68,11 @@ export class Linked {
       el("p", { class: "facts" }, el("span", { class: "flag linked", text: "linked, not tracked" }), ` ${facts.join(" · ")} · `, text(table.source, "value", 200)),
       el("p", { class: "leads" }, ...this.#ways()),
     );
-    this.sections.put("keys", "Keys", null, this.#untracked("Keys"));
-    this.sections.put("columns", "Columns", all.length, columns({ columns: all, n_rows: table.n_rows }, (name) => this.#pick(name)));
-    this.#inclusions();
-    this.sections.put("rows", "Rows", null, el("p", { class: "extent aside", text: extent(table) }), ...firstRows(table));
-    this.sections.put("dependencies", "What holds", null, this.#untracked("Functional dependencies, rules about rows and their history"));
+    this.sections.put("keys", "Keys", null, () => this.#untracked("Keys"));
+    this.sections.put("columns", "Columns", all.length, (body) => columns({ columns: all, n_rows: table.n_rows }, (name) => this.#pick(name), this.column, body));
+    this.#inclusions("put");
+    this.sections.put("rows", "Rows", null, () => [el("p", { class: "extent aside", text: extent(table) }), ...firstRows(table)]);
+    this.sections.put("dependencies", "What holds", null, () => this.#untracked("Functional dependencies, rules about rows and their history"));
   }
 
   #build() {
@@ -107,12 +108,12 @@ export class Linked {
     this.column = this.column === name ? undefined : name;
     const route = { tab: "table", lake: this.id, column: this.column };
     this.page.write(route);
-    this.page.link(route);
+    this.page.link("table", route);
     this.#inclusions();
   }
 
   /** The inclusions of the table, or of the column that was picked. */
-  #inclusions() {
+  #inclusions(how = "turn") {
     const { inds, n_inds: n } = this.table;
     const { column } = this;
     const isHere = ({ table_id: id, column: name }) => id === this.id && (column === undefined || name === column);
@@ -124,7 +125,7 @@ export class Linked {
     });
     const cut = n > inds.length ? hint(`The best ${number(inds.length)} of ${number(n)} are listed.`) : null;
     const title = column === undefined ? "Inclusions" : `Inclusions of ${column}`;
-    this.sections.put("references", title, column === undefined ? n : out.length + into.length, sides(...parts), cut);
+    this.sections[how]("references", title, column === undefined ? n : out.length + into.length, () => [sides(...parts), cut]);
     this.marked(column);
   }
 

@@ -1,9 +1,9 @@
 // The first tab: what is broken now, since when, and where. The health of all tables, what broke lately, and the
 // timeline of the workspace (`timeline.js`), whose versions are listed beside it (`versions.js`).
 
-import { get } from "./api.js";
+import { get, Latest } from "./api.js";
 import { el, failure, fill, hint, loading, notice, number, plural, refill, text } from "./dom.js";
-import { ago, exactly } from "./times.js";
+import { moment } from "./times.js";
 import { format } from "./route.js";
 import { sparkline } from "./sparkline.js";
 import { Still } from "./still.js";
@@ -19,7 +19,14 @@ const HEALTH = {
 };
 const WORDS = { broken: "broken", drifting: "drifting", hold: "holds", unwatched: "unwatched" };
 
+const MOST = 200; // of what broke, that is asked for at once
+
 class Overview {
+  #latest = new Latest();
+  #page = 0; // how much of what broke comes at once
+  #wanted = 0; // so much of it is listed, if there is as much
+  #broke = null; // what is listed of it
+
   constructor(page, holder) {
     this.page = page;
     this.head = el("div", { class: "state", role: "status", "aria-label": "Health of the workspace" });
@@ -29,7 +36,7 @@ class Overview {
     this.timeline = new Timeline({
       pick: (range) => this.#pick(range),
       look: (versions) => this.#write({ versions }),
-      filter: ({ table, kind }) => this.#write({ name: table, kind }),
+      filter: ({ table, kind }) => this.#filter({ name: table, kind }),
     });
     this.versions.node.hidden = true;
     const right = el("div", { class: "right-half" }, this.incidents.node, this.versions.node);
@@ -43,13 +50,15 @@ class Overview {
   #write(change) {
     this.route = { ...this.route, ...change };
     this.page.write({ tab: "overview", ...this.route });
-    this.page.link({ tab: "overview", ...this.route });
+    this.page.link("overview", { tab: "overview", ...this.route });
   }
 
-  async follow({ name, kind, versions, picked }) {
+  async follow(route) {
+    const { name, kind, versions, picked } = route;
     this.route = { name, kind, versions, picked };
-    this.page.link({ tab: "overview", ...this.route });
+    this.page.link("overview", { tab: "overview", ...this.route });
     const { workspace } = await this.page.summary.catch(() => ({ workspace: null }));
+    if (this.page.route !== route) return; // another one is followed by now
     if (workspace?.tables.length === 0) {
       this.#nothing();
       return;
@@ -66,8 +75,12 @@ class Overview {
   async refresh() {
     // The tables first: their answer is what people wait for.
     try {
-      this.#show(await get("workspace/overview"));
+      const signal = this.#latest.next();
+      const answer = await this.#asked(signal);
+      if (signal.aborted) return;
+      this.#show(answer);
     } catch (error) {
+      if (error.name === "AbortError") return;
       this.isListed = false;
       this.tables.show("Tables", null, failure("The tables cannot be listed", error));
       this.incidents.node.hidden = true;
@@ -75,6 +88,19 @@ class Overview {
     }
     this.timeline.refresh();
     this.versions.refresh();
+  }
+
+  /** The answer, with as much of what broke as is wanted. */
+  async #asked(signal) {
+    const answer = await get("workspace/overview", {}, { signal });
+    this.#page = answer.incidents.length;
+    const until = Math.min(this.#wanted, answer.n_incidents);
+    for (let offset = answer.incidents.length; offset < until; offset = answer.incidents.length) {
+      const { version, incidents } = await get("workspace/incidents", { offset, limit: Math.min(MOST, until - offset) }, { signal });
+      if (version !== answer.version || !incidents.length) break; // there is a newer one: it is asked for, too
+      answer.incidents.push(...incidents);
+    }
+    return answer;
   }
 
   #nothing() {
@@ -101,39 +127,67 @@ class Overview {
     this.still.drop();
     this.isListed = true;
     this.tables.show("Tables", answer.tables.length, el("ul", { class: "rows" }, ...answer.tables.map(row)));
-    this.incidents.show("What broke", answer.n_incidents, ...this.#broke(answer));
+    this.incidents.show("What broke", answer.n_incidents, ...this.#whatBroke(answer));
     this.incidents.node.hidden = !this.versions.node.hidden;
   }
 
-  #broke({ incidents, n_incidents: n }) {
+  #whatBroke({ incidents, n_incidents: n, version }) {
+    this.#broke = null;
     if (!incidents.length) return [hint("Nothing that looks meant broke since the tables were tracked.")];
     const list = el("ol", { class: "incidents" }, ...grouped(incidents));
-    return [list, n > incidents.length ? this.#furtherBroke(list, incidents.length, n) : null];
+    const rest = el("div", {});
+    this.#broke = { list, rest, version, n: incidents.length };
+    this.#offer(n);
+    return [list, rest];
   }
 
   /** A button for what broke before. */
-  #furtherBroke(list, offset, n) {
-    const button = el("button", { type: "button", class: "more", text: `Show more of ${number(n)}`, on: { click: () => further() } });
-    const rest = el("div", {}, button);
-    const further = async () => {
-      try {
-        const { incidents, n_incidents: all } = await get("workspace/incidents", { offset });
-        const first = list.children.length;
-        list.append(...grouped(incidents));
-        const next = offset + incidents.length;
-        if (next < all && incidents.length) rest.replaceWith(this.#furtherBroke(list, next, all));
-        else rest.remove();
-        list.children[first]?.querySelector("a")?.focus({ preventScroll: true });
-      } catch (error) {
-        fill(rest, button, failure("No more can be listed", error));
-      }
+  #offer(n) {
+    const { rest, n: listed } = this.#broke;
+    const press = ({ currentTarget }) => {
+      if (!currentTarget.ariaDisabled) this.#further(); // else it is asked for already
     };
-    return rest;
+    refill(rest, listed < n ? el("button", { type: "button", class: "more", text: `Show more of ${number(n)}`, on: { click: press } }) : null);
+  }
+
+  /** More of what broke: of the version that the list is of, which is the newest one by now. */
+  async #further() {
+    this.still.now();
+    const broke = this.#broke;
+    const button = broke?.rest.querySelector("button") ?? null;
+    if (button === null) return;
+    button.ariaDisabled = "true";
+    this.#wanted = broke.n + this.#page;
+    try {
+      const { version, n_incidents: n, incidents } = await get("workspace/incidents", { offset: broke.n });
+      if (broke !== this.#broke || version !== broke.version) {
+        // There was another version meanwhile, and another list.
+        const signal = this.#latest.next();
+        this.#list(await this.#asked(signal));
+        return;
+      }
+      const first = broke.list.children.length;
+      broke.list.append(...grouped(incidents));
+      broke.n += incidents.length;
+      this.#offer(n);
+      broke.list.children[first]?.querySelector("a")?.focus({ preventScroll: true });
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      button.ariaDisabled = null;
+      fill(broke.rest, button, failure("No more can be listed", error));
+    }
   }
 
   #pick(range) {
     this.#write({ picked: { first: range.first, last: range.last } });
     this.#showVersions(range);
+  }
+
+  /** The versions that are listed are of what is filtered, too. */
+  #filter({ name, kind }) {
+    this.#write({ name, kind });
+    const { picked } = this.route;
+    if (picked !== undefined) this.#showVersions({ ...picked, table: name, kind });
   }
 
   #showVersions(range) {
@@ -187,7 +241,7 @@ function newest({ version, at, n_pins: pins }) {
     { class: "newest" },
     pins ? `${plural(pins, "pin")} · ` : "nothing is pinned · ",
     `version ${number(version)} · `,
-    el("time", { title: exactly(at), text: ago(at) }),
+    moment(at),
   );
 }
 
@@ -206,11 +260,7 @@ function row(table) {
       { class: "trouble" },
       ...(first === undefined ? [] : [text(first.text, "code", 90), el("span", { class: "aside", text: first.why })]),
       first?.since
-        ? el(
-          "span",
-          { class: "since", title: exactly(first.since_at) },
-          `since version ${number(first.since)}${first.at_least ? " or before" : ""}, ${ago(first.since_at)}`,
-        )
+        ? el("span", { class: "since" }, `since version ${number(first.since)}${first.at_least ? " or before" : ""}, `, moment(first.since_at))
         : null,
       more.length ? el("span", { class: "aside", text: `+${number(more.length)} more` }) : null,
     ),
@@ -236,7 +286,7 @@ function group(incidents) {
       el("span", { text: `version ${number(i.version)}${i.at_least ? " or before" : ""}` }),
       i.batch_id ? el("span", {}, "batch ", text(i.batch_id, "name", 40)) : null,
       moved ? el("span", { text: `${moved} ${i.n_inserted + i.n_deleted === 1 ? "row" : "rows"}` }) : null,
-      el("time", { title: exactly(i.at), text: ago(i.at) }),
+      moment(i.at),
     ),
     ...incidents.map(incident),
   );

@@ -33,11 +33,11 @@ export class Search {
 
   #typed() {
     clearTimeout(this.timer);
+    this.latest.stop(); // what it answers is not what is typed by now
     const q = this.input.value.trim();
     this.stale = true;
     this.entered = false;
     if (!q) {
-      this.latest.stop();
       this.box.fill([]);
       this.box.open(false);
       return;

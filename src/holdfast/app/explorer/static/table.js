@@ -4,7 +4,7 @@
 import { get, Latest } from "./api.js";
 import { columns } from "./columns.js";
 import { Dependencies } from "./dependencies.js";
-import { byId, count, el, failure, fill, hint, notice, number, paged, plural, refill, text } from "./dom.js";
+import { byId, count, el, failure, fill, hint, loading, notice, number, paged, plural, refill, text } from "./dom.js";
 import { FdGraph } from "./fdgraph.js";
 import { history } from "./history.js";
 import { keys } from "./keys.js";
@@ -20,6 +20,7 @@ class TableView {
   constructor(page) {
     this.page = page;
     this.latest = new Latest();
+    this.turning = new Latest(); // of the picture
     this.shown = null; // the name of the table, or its number in the lake
     this.linked = null; // what shows it if it is one of the lake
     this.outdated = false; // there was a new version while it was on its way
@@ -35,6 +36,7 @@ class TableView {
 
   async follow(route) {
     let workspace, lake;
+    if (this.shown === null) fill(this.sheet, loading("Tables"));
     try {
       ({ workspace, lake } = await this.page.summary);
     } catch (error) {
@@ -49,7 +51,7 @@ class TableView {
     const isNew = this.shown !== shown;
     this.shown = shown;
     this.#listed();
-    this.page.link(route);
+    this.page.link("table", route);
     if (isNew) this.#stop();
     if (route.lake !== undefined) {
       await this.#follow(route, isNew);
@@ -84,7 +86,9 @@ class TableView {
 
   #stop() {
     this.complete = this.outdated = false;
+    this.isUnfolded = false; // whether what follows from keys is drawn
     this.latest.stop();
+    this.turning.stop();
     this.dependencies?.stop();
     this.linked?.stop();
     this.linked = null;
@@ -101,21 +105,27 @@ class TableView {
   async refresh() {
     this.outdated = !this.complete;
     if (this.outdated) return;
+    this.complete = false; // until it is there, too: who leaves before asks for it again
+    const { shown, linked } = this;
     const { workspace } = await this.page.summary.catch(() => ({ workspace: null }));
-    if (workspace === null) return;
+    if (this.shown !== shown || this.linked !== linked) return; // another one is followed by now
+    if (workspace === null) {
+      this.complete = true;
+      return;
+    }
     this.workspace = workspace;
     this.tables = workspace.tables;
     this.#listed();
-    if (this.linked !== null) {
-      await this.linked.load();
+    if (linked !== null) {
+      await linked.load();
+      if (this.shown === shown && this.linked === linked) this.#completed();
       return;
     }
-    if (!this.tables.some((t) => t.name === this.shown)) {
-      this.complete = false;
-      fill(this.sheet, notice("The table is gone", `It is not tracked any more: ${this.shown}`));
+    if (!this.tables.some((t) => t.name === shown)) {
+      fill(this.sheet, notice("The table is gone", `It is not tracked any more: ${shown}`));
       return;
     }
-    await this.#load(this.shown, true);
+    await this.#load(shown, true);
   }
 
   /** The list of tables, those that are asked for. */
@@ -154,7 +164,7 @@ class TableView {
     this.alarm = el("div", { class: "alarms" });
     this.graph = new FdGraph();
     this.dependencies = new Dependencies(this.page, name, this.workspace.nouns, {
-      wrote: (wanted) => this.page.link({ tab: "table", name, ...wanted }),
+      wrote: (wanted) => this.page.link("table", { tab: "table", name, ...wanted }),
       chose: (column) => this.#mark(column),
     });
     fill(
@@ -196,7 +206,9 @@ class TableView {
     await Promise.all([head, ...rest]);
     // What is below the list may come after it: the server answers one question at a time.
     const follow = again && this.isUnfolded ? 1 : undefined;
-    await load(["graph"], (answer) => this.#groups(answer), "workspace/fds", { table: name, follow });
+    // Somebody may have asked for the others meanwhile.
+    const draw = (answer) => { if ((answer.follow ?? false) === this.isUnfolded) this.#groups(answer); };
+    await load(["graph"], draw, "workspace/fds", { table: name, follow });
     await load(["history"], ({ entries }) => this.#past(entries), "workspace/log", { table: name }, { exact: true });
     if (!signal.aborted) this.#completed();
   }
@@ -213,41 +225,39 @@ class TableView {
     ];
     fill(this.title.querySelector(".facts"), facts.filter(Boolean).join(" · "));
     refill(this.alarm, ...broken(this.page, answer));
-    this.sections.put("keys", "Keys", answer.keys.n, keys(this.page, answer, () => this.dependencies.show({ kind: "ucc" })));
+    this.sections.put("keys", "Keys", answer.keys.n, () => keys(this.page, answer, () => this.dependencies.show({ kind: "ucc" })));
     const { n_out: nOut, n_into: nInto } = answer.references;
-    this.sections.put("references", "References", answer.kinds.includes("ind") ? nOut + nInto : null, references(this.page, answer, () => this.dependencies.show({ kind: "ind" })));
-    this.sections.put("columns", "Columns", answer.columns.length, columns(answer, (name) => this.dependencies.toggle(name)));
-    this.sections.put("pins", "Pins", answer.n_pins, pins(this.page, answer));
-    this.#mark(this.dependencies.wanted.column);
+    this.sections.put("references", "References", answer.kinds.includes("ind") ? nOut + nInto : null, () => references(this.page, answer, () => this.dependencies.show({ kind: "ind" })));
+    this.sections.put("columns", "Columns", answer.columns.length, (body) => columns(answer, (name) => this.dependencies.toggle(name), this.dependencies.wanted.column, body));
+    this.sections.put("pins", "Pins", answer.n_pins, () => pins(this.page, answer));
   }
 
-  /** The history; what was unfolded stays so. */
   #past(entries) {
-    const unfolded = this.sections.unfolded("history").map((d) => d.id);
-    this.sections.put("history", "History", null, history(entries, this.shown));
-    for (const id of unfolded) byId(id)?.setAttribute("open", "");
+    this.sections.put("history", "History", null, (body) => history(entries, this.shown, body));
   }
 
-  #groups(answer) {
+  /** The picture, once nobody points at it; at once where somebody asked for it. */
+  #groups(answer, asked = false) {
     const title = "Functional dependencies by left side";
     if (answer.n === null) {
-      this.sections.put("graph", title, null, hint("They are not tracked here: track the table with --kinds ucc,fd to see them."));
+      this.sections.put("graph", title, null, () => hint("They are not tracked here: track the table with --kinds ucc,fd to see them."));
       return;
     }
-    this.isUnfolded = answer.follow === true; // what follows from keys is drawn
     const choose = (lhs, rhs) => this.dependencies.show({ kind: "fd", q: `${lhs.join(" ")} -> ${rhs ?? ""}`.trim() });
-    const picture = this.graph.show(answer, choose, (follow) => this.#follows(follow));
-    this.sections.put("graph", title, answer.n_groups, picture);
+    const picture = () => this.graph.show(answer, choose, (follow) => this.#follows(follow));
+    this.sections[asked ? "turn" : "put"]("graph", title, answer.n_groups, picture);
   }
 
   /** Draws what follows from keys, or the others. */
   async #follows(follow) {
     const name = this.shown;
+    this.isUnfolded = follow;
     try {
-      const answer = await get("workspace/fds", { table: name, follow: follow ? 1 : undefined });
-      if (this.shown === name) this.#groups(answer);
+      const signal = this.turning.next();
+      const answer = await get("workspace/fds", { table: name, follow: follow ? 1 : undefined }, { signal });
+      if (!signal.aborted) this.#groups(answer, true);
     } catch (error) {
-      if (this.shown === name) this.sections.fail("graph", error);
+      if (error.name !== "AbortError") this.sections.fail("graph", error);
     }
   }
 

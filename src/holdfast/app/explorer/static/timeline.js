@@ -3,6 +3,7 @@
 
 import { get, Latest } from "./api.js";
 import { el, failure, fill, number, shortened, visible } from "./dom.js";
+import { Still } from "./still.js";
 import { svg } from "./svg.js";
 import { exactly } from "./times.js";
 import { EVENTS } from "./versions.js";
@@ -21,6 +22,7 @@ export class Timeline {
   #cursor = null; // a bar
   #picked = null; // the first and last version of the bar that is listed
   #drag = null;
+  #isAsked = false; // somebody asked for something that is not there yet
 
   /** `pick` is told of the bar that is chosen, `look` of the part in view (null: all), `filter` of what is filtered. */
   constructor({ pick, look, filter }) {
@@ -43,6 +45,7 @@ export class Timeline {
     this.picture.addEventListener("wheel", (e) => this.#wheel(e), { passive: false });
     const button = (label, sign, act) => el("button", { type: "button", "aria-label": label, title: label, text: sign, on: { click: act } });
     this.stage = el("div", { class: "timeline-stage" }, this.picture);
+    this.still = new Still(this.stage, { focus: true });
     this.node = el(
       "section",
       { class: "timeline-part", "aria-label": "Timeline" },
@@ -52,6 +55,7 @@ export class Timeline {
         el("h2", { text: "Timeline" }),
         el("span", { class: "key" }, el("i", { class: "up" }), "broke", el("i", { class: "down" }), "appeared", el("i", { class: "begin" }), "tracked"),
         this.range,
+        this.still.button,
         el("label", {}, this.table),
         el("label", {}, this.kind),
         el(
@@ -85,9 +89,9 @@ export class Timeline {
     this.#picked = picked ?? null;
   }
 
-  /** There may be other versions; the part in view stays. */
+  /** There may be other versions: they are drawn once nobody points at a bar; the part in view stays. */
   async refresh() {
-    await this.#load();
+    await this.#load(this.#data !== null && !this.#isAsked);
   }
 
   unpick() {
@@ -106,17 +110,28 @@ export class Timeline {
     this.#load();
   }
 
-  async #load() {
+  async #load(again = false) {
+    this.#isAsked = !again;
+    this.still.drop();
     const width = this.stage.clientWidth || 800;
     const asked = { ...this.#asked, since: this.#view?.since, until: this.#view?.until, buckets: Math.max(10, Math.floor(width / BAR)) };
     try {
-      this.#data = await get("workspace/timeline", asked, { signal: this.#latest.next() });
+      const data = await get("workspace/timeline", asked, { signal: this.#latest.next() });
+      this.#isAsked = false;
+      if (again) this.still.show(() => this.#turn(data, width));
+      else this.#turn(data, width);
     } catch (error) {
       if (error.name !== "AbortError") fill(this.words, failure("The timeline cannot be shown", error));
-      return;
     }
+  }
+
+  /** Draws an answer; the cursor stays at its version. */
+  #turn(data, width) {
+    const version = this.#cursor === null ? null : this.#data.first[this.#cursor];
+    this.#data = data;
     this.width = width;
-    this.#cursor = null;
+    const bar = version === null ? -1 : data.first.findIndex((first, i) => first <= version && version <= data.last[i]);
+    this.#cursor = bar < 0 ? null : bar;
     this.#draw();
   }
 

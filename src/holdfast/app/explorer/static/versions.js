@@ -2,7 +2,7 @@
 
 import { get, Latest } from "./api.js";
 import { el, failure, fill, hint, loading, number, text } from "./dom.js";
-import { ago, exactly } from "./times.js";
+import { moment } from "./times.js";
 import { format } from "./route.js";
 
 export const EVENTS = {
@@ -68,7 +68,7 @@ function entry(v) {
       el("strong", { text: `Version ${number(v.version)}` }),
       el("span", { class: "action", text: v.action }),
       v.batch_id ? el("span", {}, "batch ", text(v.batch_id, "name", 40)) : null,
-      el("time", { class: "aside", title: exactly(v.at), text: ago(v.at) }),
+      moment(v.at, { class: "aside" }),
     ),
     el("p", { class: "line aside" }, ...v.tables.map(part)),
     counts.length

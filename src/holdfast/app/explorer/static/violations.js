@@ -2,6 +2,7 @@
 
 import { get, Latest } from "./api.js";
 import { count, el, failure, fill, hint, number, plural, text, value } from "./dom.js";
+import { Still } from "./still.js";
 import { waiting } from "./waiting.js";
 import { came } from "./witnesses.js";
 
@@ -14,15 +15,16 @@ export class Violations {
     this.changed = changed; // is told each answer
     this.node = el("section", { class: "violations", "aria-labelledby": "rows-title" });
     this.body = el("div", {});
+    this.still = new Still(this.body);
     this.latest = new Latest();
   }
 
-  /** The rows of a question; in place if it is the one that is shown. */
+  /** The rows of a question; if it is the one that is shown those of a newer version, once nobody points at them. */
   show(table, ask) {
     const same = this.table === table && this.ask === ask;
     Object.assign(this, { table, ask });
     if (!same) Object.assign(this, { offset: 0, sort: null, descending: false });
-    return this.#load(same);
+    return this.#load(same, same);
   }
 
   /** It is known to hold: there is nothing to look for. */
@@ -33,11 +35,15 @@ export class Violations {
 
   stop() {
     this.latest.stop();
+    this.still.drop();
     this.ended?.();
     this.table = null;
   }
 
-  async #load(inPlace) {
+  async #load(inPlace, again = false) {
+    again &&= !this.isAsked; // what somebody asked for and has not seen yet
+    this.isAsked = !again;
+    this.still.drop();
     const signal = this.latest.next();
     this.ended?.();
     if (inPlace && this.body.isConnected) this.body.setAttribute("aria-busy", "true");
@@ -54,7 +60,9 @@ export class Violations {
       );
       if (signal.aborted) return;
       this.ended?.();
-      this.#fill(answer);
+      this.isAsked = false;
+      if (again) this.still.show(() => this.#fill(answer));
+      else this.#fill(answer);
       this.changed(answer);
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -66,6 +74,7 @@ export class Violations {
   }
 
   #fill(answer) {
+    this.offset = answer.offset; // there may be fewer rows than before
     const title = el("h3", { id: "rows-title" }, "Rows that violate it ", count(answer.n_violating));
     if (!answer.n_violating) {
       fill(this.node, title, this.body);
