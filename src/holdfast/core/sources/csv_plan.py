@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
 import os
 from collections.abc import Mapping, Sequence
-from typing import IO
 
 import pyarrow as pa
 
@@ -26,7 +24,7 @@ from holdfast.core.sources.csv_delimiter import (
 from holdfast.core.sources.csv_walk import Walk
 from holdfast.core.sources.encodings import BOM, is_utf8, without_mark
 from holdfast.core.sources.packed import packing_of, unpacked
-from holdfast.core.sources.raw_files import looked, opened_raw
+from holdfast.core.sources.raw_files import looked, opened_raw, raw_bytes
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
 from holdfast.core.sources.respelling import (
     QUOTED_EMPTY,
@@ -132,7 +130,7 @@ def _first_header(
     `csv_delimiter`. That of a `batch` is held to the columns of its table, so it may look like two cuts.
     """
     whole = Split("csv", path, 0, size, size)
-    if options.delimiter is None and (said := said_delimiter(_start(path, options, table))) is not None:
+    if options.delimiter is None and (said := said_delimiter(_start(path, size, options, table))) is not None:
         options = dataclasses.replace(options, delimiter=said)
     delimiter = delimiter_of(path, options)
     others = {d: dataclasses.replace(options, delimiter=d) for d in USUAL if d != delimiter}
@@ -157,13 +155,14 @@ def _first_header(
     return header, options
 
 
-def _start(path: str, options: ReadOptions, table: str) -> bytes:
+def _start(path: str, size: int, options: ReadOptions, table: str) -> bytes:
     """The first bytes of a file as UTF-8, without a byte order mark."""
-    with contextlib.ExitStack() as open_:
-        file: IO[bytes] = open_.enter_context(opened_raw(path))
-        if packing := packing_of(path):
-            file = open_.enter_context(unpacked(file, packing, os.path.basename(path), table))
-        start = file.read(4 * START)  # a letter has four bytes at most
+    most = 4 * START  # a letter has four bytes at most
+    if packing := packing_of(path):
+        with opened_raw(path, size) as file, unpacked(file, packing, os.path.basename(path), table) as text:
+            start = text.read(most)
+    else:
+        start = raw_bytes(path, 0, min(most, size), table).to_pybytes()
     if not is_utf8(options):
         return without_mark(start.decode(options.encoding, "replace"), options.encoding).encode()
     return start.removeprefix(BOM)
