@@ -25,7 +25,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule, run_s
 
 import holdfast
 from holdfast.core.cover.kernels import repair, search, within
-from holdfast.core.evidence import comparison, counted, counted_files, probe, refute
+from holdfast.core.evidence import comparison, counted, counted_files, folded_scan, probe, refute
 from holdfast.core.evidence import witnessed as evidence
 from holdfast.core.evidence.probe_place import Place
 from holdfast.core.words.change import Change, DependencyChange
@@ -62,6 +62,7 @@ INDEXED: tuple[tuple[Any, str, Any], ...] = (
     (dc_witnessed, "SCANNED_ROWS", 0),
     (dc_witnessed, "SAMPLE_ROWS", 3),
     (dc_witnessed, "UNSERVED_SHARE", 0),
+    (folded_scan, "FOLDED_FROM", 0),
 )
 IN_PARTS: tuple[tuple[Any, str, Any], ...] = (
     *INDEXED,

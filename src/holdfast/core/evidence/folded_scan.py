@@ -18,13 +18,17 @@ from holdfast.core.evidence.probe_place import Access, Place, column_hashes
 from holdfast.core.rows.kernels import order_index
 from holdfast.core.rows.kernels.masks import contains_any
 from holdfast.core.rows.kernels.order_index import blocks
-from holdfast.core.rows.segments import open_segment
+from holdfast.core.rows.segments import Segment, open_segment
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.store.root import Root
 from holdfast.core.words.schema import Schema
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
+
+# From so many rows on both sides on it is found out which are equal before all are compared: to fold a row
+# costs as much as to compare it with a hundred others.
+FOLDED_FROM = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,19 +111,34 @@ def scan_folded(place: Place, access: Access, dcs: U64, part: tuple[int, int]) -
 
 
 def _scan_all(place: Place, part: tuple[int, int]) -> None:
-    """All groups are concerned: what is compared is the evidence itself."""
+    """All groups are concerned: what is compared is evidence itself, of one of the rows that are equal."""
     first, last = rows_of_part(place.source.ref.n_rows, *part, triangle=place.within)
-    probes = np.arange(first, last)
-    live = place.source.live[probes]
-    if live.all():
-        place.compare(probes, None, place.within, first)
-    elif place.within:
-        # Numbers of live rows among live rows: `within` wants each row beside those before it.
-        alive = np.flatnonzero(place.source.live)
-        start, stop = np.searchsorted(alive, [first, last])
-        place.compare(alive[start:stop], alive, True, int(start))
-    else:
-        place.compare(probes[live], None, False, 0)
+    segment, source = place.segment, place.source
+    columns = tuple(sorted(set(place.columns.groups.right.tolist())))
+    if min(segment.ref.n_rows, source.ref.n_rows) < FOLDED_FROM:
+        columns = ()
+    rows, twins = _different(segment, columns)
+    probes = rows if place.within else _different(source, columns)[0]
+    # Rows within a segment are numbered among those that are compared.
+    start, stop = np.searchsorted(probes, [first, last])
+    everything = len(rows) == segment.ref.n_rows or not (columns or place.within)
+    number = int(start) if place.within else 0
+    place.compare(probes[start:stop], None if everything else rows, place.within, number)
+    if place.within:
+        place.take(*twins[:, (first <= twins[0]) & (twins[0] < last)])
+
+
+def _different(segment: Segment, columns: tuple[int, ...]) -> tuple[I64, I64]:
+    """(rows, twins): the first of each lot of live rows that are equal on some columns, ascending, and
+    int64[2, *], the first two of each lot of several. Of no columns: all live rows, and none."""
+    if not columns:
+        return np.flatnonzero(segment.live), np.empty((2, 0), np.int64)
+    fold = _folded(segment.root, segment.ref, segment.schema, columns)
+    there = segment.live[fold.order]
+    order, group = fold.order[there], np.repeat(np.arange(len(fold.sizes)), fold.sizes)[there]
+    begins = np.flatnonzero(np.diff(group, prepend=-1))
+    several = begins[np.diff(begins, append=len(order)) > 1]
+    return np.sort(order[begins]), np.stack([order[several], order[several + 1]])
 
 
 def _outcomes(masks: U64, groups: Groups) -> NDArray[np.uint8]:
