@@ -946,8 +946,9 @@ def refute(
     Cost: each prefix of the trie refines only clusters that violate something below it.
     """
     n_columns = matrix.shape[1]
-    others = ~mask_of([n_columns], pending.shape[1])
-    keys_only = not (pending & others).any()
+    n_words = pending.shape[1]
+    has_row = n_columns < 64 * n_words  # else nobody asks for the row
+    keys_only = has_row and not (pending & ~mask_of([n_columns], n_words)).any()
     if reach is None or not keys_only:
         reach = np.full(len(lhs), NOT_ALL, dtype=np.int64)
     chunk_rows = max(2, CHUNK_VALUES * (KEY_CHUNKS if keys_only else 1) // max(1, n_columns))
