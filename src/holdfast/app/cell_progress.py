@@ -2,6 +2,9 @@
 
 The line comes after some tenths of a second, so what is over at once does not flicker. A thread keeps it
 true while a stage says nothing of itself, as while kernels are compiled.
+
+It is HTML's own `progress`: tqdm's bars need ipywidgets in a notebook, stay below the cell, and say nothing
+of a stage that has no number.
 """
 
 from __future__ import annotations
