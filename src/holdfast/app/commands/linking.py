@@ -134,7 +134,12 @@ def model_of(ws: holdfast.Workspace, max_error: float | None = None, *, with_bro
             if link.chosen
         ]
     order = ws.readers.order(at)  # of all tables at once: it reads every pin
-    tables = tuple(export_table(ws, name, at, primary.get(name), order) for name in names)
+    referred = {(f.referenced.table, f.referenced.columns) for f in foreign_keys}
+    tables = tuple(
+        export_table(ws, name, at, linked, order, is_referred=(name, linked) in referred)
+        for name in names
+        for linked in [primary.get(name)]
+    )
     pins = tuple(pin for pin in ws.pins(at=at) if pin.kind == "check")
     return Model(at or 0, tables, tuple(foreign_keys), pins)
 
@@ -145,9 +150,11 @@ def export_table(
     at: int | None,
     linked: tuple[str, ...] | None = None,
     order: Order | None = None,
+    *,
+    is_referred: bool = False,
 ) -> ExportTable:
-    """What an export says of one table. `linked`: the key that `links` has chosen, which weighs who refers to
-    it; it is the primary key if it would be worth it by itself, else the one that every report tells is."""
+    """What an export says of one table. `linked`: the key that `links` has chosen; it is the primary key if a
+    foreign key refers to it, or it would be worth it by itself; else the one that every report tells is."""
     from holdfast.app.export import ExportTable
 
     muted = ws.readers.muted_at(at)
@@ -155,6 +162,6 @@ def export_table(
     schema, n_rows, not_null = ws.schema(name, at), ws.n_rows(name, at), ws.inds.not_null(name, at)
     of_table, longest = (order or ws.readers.order(at)).table(name), ws.inds.longest(name, at)
     distinct, stability = of_table.distinct, of_table.stability(keys)
-    is_worth = linked is not None and of_table.key_scores(linked) >= WORTH
+    is_worth = linked is not None and (is_referred or of_table.key_scores(linked) >= WORTH)
     primary = linked if is_worth else of_table.primary_key
     return ExportTable(name, schema, n_rows, keys, primary, not_null, longest, distinct, stability)

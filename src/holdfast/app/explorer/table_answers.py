@@ -69,7 +69,7 @@ class TableAnswers:
         pins = sorted(ws.pins(name, at), key=lambda pin: pin.holds)
         [tracked] = [c for c in ws.ledger.commits(name) if c.action == "track"][-1:]
         references = self._references(name)
-        keys = self._keys(name)
+        keys = self._keys(name, references["into"])
         return {
             "version": self._newest.version,
             "name": name,
@@ -115,14 +115,18 @@ class TableAnswers:
             columns.append(fields)
         return columns
 
-    def _keys(self, name: str) -> dict[str, Any]:
-        """The first keys, the primary key among them first, each with why it is where it is."""
+    def _keys(self, name: str, into: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The first keys, the primary key among them first, each with why it is where it is.
+
+        It is the one that reports call so, or the one that foreign keys refer to.
+        """
         listing, order = self._listing(name), self._order
         part = listing.part("ucc")
         if part is None:
             return {"n": None, "n_chance": 0, "has_primary": False, "first": []}
         chosen = listing.choose(Ask("ucc"))
-        primary = order.table(name).primary_key
+        referred = (tuple(r["referenced"]["columns"]) for r in into if r["role"] == "foreign key")
+        primary = order.table(name).primary_key or next(referred, None)
         first = listing.named(chosen.places[listing.roles[chosen.places] != MUTED][:MOST_KEYS])
         first.sort(key=lambda key: key[0].columns != primary)
         scores = KeyScores(self._facts(name))
