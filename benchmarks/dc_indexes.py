@@ -34,7 +34,8 @@ from holdfast.core.evidence.kernels import predicate_evidence
 from holdfast.core.evidence.kernels import probed_pairs as dc_probe
 from holdfast.core.rows.kernels import order_index
 from holdfast.core.rows.kernels.masks import n_words_for, popcounts
-from holdfast.core.rows.kernels.order_index import EQ, GE, LE, ColumnIndex, OrderIndex
+from holdfast.core.rows.kernels.operators import EQ, GE, GT, LE, LT, SYMMETRIC
+from holdfast.core.rows.kernels.order_index import ColumnIndex, OrderIndex
 from holdfast.core.rows.table_state import OrderKey
 from holdfast.core.words.predicate import Group, PredicateSpace
 from holdfast.denial.access import costs
@@ -266,7 +267,7 @@ def ask(found: Found, chosen: Selection) -> Asked:
             met[pairs.batch, pairs.old] = True
             total += elapsed
             continue
-        turned = [order_index.SYMMETRIC[table.space.op_of[p]] for p in source]
+        turned = [SYMMETRIC[table.space.op_of[p]] for p in source]
         asked = [values[table.space.group_of[p]] for p in source]
         if len(source) == 1:
             index = lists[int(table.groups.right[table.space.group_of[source[0]]])]
@@ -491,9 +492,7 @@ def rank_lines(found: Found) -> Iterator[str]:
     for a, b in pairs:
         falling = known.falling(a, b)
         rank, other = (build_order(table, (a, b, f)).rank for f in (falling, not falling))
-        strict = order_index.build(
-            table.codes[a], table.codes[b], order_index.GT, order_index.LT if falling else order_index.GT
-        ).rank
+        strict = order_index.build(table.codes[a], table.codes[b], GT, LT if falling else GT).rank
         yield (
             f"| {table.name} | {table.names[a]}, {table.names[b]} | {len(table.dictionaries[a]):,}, "
             f"{len(table.dictionaries[b]):,} | {known.correlation[a, b]:+.2f} | {rank} | {other} | {strict} "

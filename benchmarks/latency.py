@@ -5,7 +5,8 @@
 3. **cold**: processes from their start to their end: `--help`, `show`, `apply` of 100 rows to 32,000 x 15 and
    `track` of these, with keys.
 4. **together**: a first `track` of all four kinds beside one of each.
-5. **large**: 1 %, 10 % and 30 % of the rows in, and out again, beside finding everything anew; keys and FDs.
+5. **large**: 1 %, 10 % and 30 % of the rows in, and out again, beside finding everything anew; keys and FDs
+   of lineitem, FDs of adult, claims and flight (stand-ins, as in `fds`).
 
 Everything is inline, in processes of their own; seconds are of the clock, and of the processor: all threads.
 BASE names the checkout of another version: it is measured in turn with this one.
@@ -35,27 +36,33 @@ KINDS = ("ucc", "fd", "ind", "dc")
 # To be reached: seconds of the processor, and shares.
 ROW_S, BATCH_SHARE, TOGETHER_SHARE, ANEW_SHARE = 0.020, 0.5, 1.2, 1.0
 SHARES = (0.01, 0.1, 0.3)
+# Rows and columns of what is tracked for FDs besides; of flight for those of up to four columns.
+OTHERS = {"adult": (32_561, 15), "claims": (101_985, 10), "flight": (1_000, 109)}
 COLD_S = {"show": 0.3, "apply": 0.8, "track": 1.0}
 Json = dict[str, Any]
 
 RESIDENT = """
 import json, statistics, sys, time
+import numpy as np
 from benchmarks import tables
 import holdfast
 
 asked = json.loads(sys.argv[1])
 n_rows, n_batch = asked["n_rows"], asked["n_batch"]
-columns = tables.LINEITEM_COLUMNS[: asked["n_columns"]]
+columns, table = range(asked["n_columns"]), asked.get("table", "lineitem")
 future = asked["n_batches"] * n_batch
 def rows(n, start):
-    return tables.lineitem(n, start=start, table_rows=n_rows + future).select(columns)
+    if table == "lineitem":
+        return tables.lineitem(n, start=start, table_rows=n_rows + future).select(columns)
+    numbers = np.arange(start, start + n, dtype=np.int64)
+    return getattr(tables, table + "_rows")(numbers, tables.SEED, n_rows).select(columns)
 def timed(work):
     clock, processor = time.perf_counter(), time.process_time()
     work()
     return time.perf_counter() - clock, time.process_time() - processor
 def medians(runs):
     return dict(zip(("seconds", "cpu_s"), map(statistics.median, zip(*runs, strict=True)), strict=True))
-how = {"max_predicates": 3} if "dc" in asked["kinds"] else {}
+how = {"max_predicates": 3} if "dc" in asked["kinds"] else {"max_lhs": 4} if table == "flight" else {}
 with holdfast.open(asked["root"], engine="inline") as ws:
     ws.track("first", rows(500, 0), kinds=asked["kinds"], **how)  # kernels are loaded
     ws.drop("first")
@@ -161,6 +168,9 @@ def run(n_rows: int, scratch: Path) -> list[Json]:
         measured("together", KINDS, n_rows=n_rows, n_columns=16, n_batch=0, n_batches=0)
         shares = {"n_columns": 16, "n_batch": 0, "n_batches": 0, "shares": SHARES}
         measured("large", KINDS[:2], n_rows=n_rows, **shares)
+        for table, (most, n_columns) in OTHERS.items():
+            of_table = {**shares, "table": table, "n_rows": min(n_rows, most), "n_columns": n_columns}
+            measured(f"large, {table}", KINDS[1:2], **of_table)
     return cases + cold_cases(versions, scratch)
 
 
@@ -185,10 +195,13 @@ def targets(cases: list[Json]) -> list[Target]:
         out.append(within(f"1,000 rows {part}, of the base's", of_base, BATCH_SHARE, ""))
     out += [within(f"`{what}`, cold, median", figure(what), reach) for what, reach in COLD_S.items()]
     together = compared(figure("together: track"), figure("alone: track"))
-    for share in SHARES:
-        for part in ("in", "out"):
-            of_anew = compared(figure(f"large: {share:.0%} {part}"), figure("large: track"))
-            out.append(within(f"{share:.0%} of the rows {part}, of finding anew", of_anew, ANEW_SHARE, ""))
+    for table in ("lineitem", *OTHERS):
+        large = "large" if table == "lineitem" else f"large, {table}"
+        for share in SHARES:
+            for part in ("in", "out"):
+                of_anew = compared(figure(f"{large}: {share:.0%} {part}"), figure(f"{large}: track"))
+                what = f"{table}: {share:.0%} of the rows {part}, of finding anew"
+                out.append(within(what, of_anew, ANEW_SHARE, ""))
     return [*out, within("all kinds together, of the slowest alone", together, TOGETHER_SHARE, "")]
 
 

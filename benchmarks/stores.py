@@ -128,6 +128,9 @@ def write_results(results: Json, folder: Path, stem: str) -> None:
         f"{results['date']}, `{results['command']}`, {results['n_rows']:,} rows x 16 columns (lineitem), "
         "keys and inclusions tracked, work in one process. S3 by moto on the loopback address: no latency.",
         "",
+        "What a batch of one row reads of a folder, a few pages, is not what it takes of a store: the first "
+        "look at a file fetches all of it.",
+        "",
         "| what | seconds, opening included | the next batch | requests of both | MB fetched by both; of a "
         "folder, MB that the first has read from the disk |",
         "|---|---|---|---|---|",

@@ -755,6 +755,17 @@ class BenchTable:
         part_csv.rename(self.csv)
         part_parquet.rename(self.parquet)
 
+    def ensure_parquet(self) -> None:
+        """Write the Parquet file alone unless it is there: of a table that is too large for a CSV file."""
+        if self.parquet.exists():
+            return
+        self.parquet.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(f"{self.parquet}.{os.getpid()}.part")
+        with pq.ParquetWriter(part, self.rows(np.zeros(0, np.int64)).schema, compression="zstd") as parquet:
+            for chunk in _chunks(self.make, 0, self.n_rows):
+                parquet.write_table(chunk)
+        part.rename(self.parquet)
+
 
 def append_csv(base: Path, rows: pa.Table, out: Path) -> None:
     """Write `out`: the CSV `base` with `rows` after it."""

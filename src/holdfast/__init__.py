@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         SearchResult,
     )
     from holdfast.lakes.lake_keeper import LakeKeeper
+    from holdfast.lakes.reader.joins import LakeJoins
     from holdfast.lakes.reader.lake_reader import LakeReader
     from holdfast.lakes.reader.overlaps import LakeOverlaps
     from holdfast.pinning import PinChange
@@ -132,6 +133,7 @@ __all__ = [
     "LakeComponents",
     "LakeGraph",
     "LakeInd",
+    "LakeJoins",
     "LakeKeeper",
     "LakeMatches",
     "LakeOverlaps",
@@ -231,6 +233,7 @@ _MODULES = {
         "SearchResult",
     ),
     "lakes.lake_keeper": ("LakeKeeper",),
+    "lakes.reader.joins": ("LakeJoins",),
     "lakes.reader.lake_reader": ("LakeReader",),
     "lakes.reader.overlaps": ("LakeOverlaps",),
     "pinning": ("PinChange",),

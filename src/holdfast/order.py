@@ -88,20 +88,29 @@ class TableOrder:
     @cached_property
     def primary_key(self) -> tuple[str, ...] | None:
         """The minimal key that looks like the primary key; a muted one does not."""
-        self.stability(self.weighed)
-        return self.key_scores.primary(self._meant)
+        self.stability(self.contenders)
+        return self.key_scores.primary(self.contenders)
+
+    @cached_property
+    def contenders(self) -> list[tuple[str, ...]]:
+        """The keys that may be the primary key, whatever they have outlived."""
+        return self.key_scores.contenders(self._meant)
 
     @cached_property
     def _left_sides(self) -> dict[tuple[str, ...], bool]:
         """The minimal keys of at most WIDEST columns, and whether each looks like chance."""
-        self.stability(self.weighed)
-        return {key: self.key_scores(key) < CHANCE for key in self.weighed}
+        new, old = (self.key_scores.scores(self.weighed, outlived) < CHANCE for outlived in (0.0, 1.0))
+        self.stability([self.weighed[i] for i in np.flatnonzero(new != old).tolist()])
+        chance = self.key_scores.scores(self.weighed) < CHANCE
+        return dict(zip(self.weighed, chance.tolist(), strict=True))
 
-    def key(self, columns: tuple[str, ...]) -> Rank:
-        score = self.key_scores(columns)
-        if columns == self.primary_key:
-            return Rank("primary key", score)
-        return _unless_chance(score)
+    def keys(self, keys: Sequence[tuple[str, ...]]) -> list[Rank]:
+        self.stability([*keys, *self.contenders])
+        scores = self.key_scores.scores(keys).tolist()
+        return [
+            Rank("primary key", score) if key == self.primary_key else _unless_chance(score)
+            for key, score in zip(keys, scores, strict=True)
+        ]
 
     def fds(self, fds: Sequence[Fd]) -> list[Rank]:
         sizes = np.array([len(fd.lhs) for fd in fds], dtype=np.int64)
@@ -155,23 +164,27 @@ class Order:
         """The rank of each."""
         inds = [d for d in dependencies if isinstance(d, Ind)]
         references = self.references() if inds else None
+        of_inds = iter([Rank()] * len(inds) if references is None else references.ranks(inds))
         keys: dict[str, list[tuple[str, ...]]] = {}
+        fds: dict[str, list[Fd]] = {}
         for d in dependencies:
             if isinstance(d, Ucc):
                 keys.setdefault(d.table, []).append(d.columns)
-        for table, of_table in keys.items():
-            self.table(table).stability([*of_table, *self.table(table).weighed])
-        of_inds = iter([Rank()] * len(inds) if references is None else references.ranks(inds))
-        fds: dict[str, list[Fd]] = {}
-        for d in dependencies:
-            if isinstance(d, Fd):
+            elif isinstance(d, Fd):
                 fds.setdefault(d.table, []).append(d)
+        of_keys = {name: iter(self.table(name).keys(those)) for name, those in keys.items()}
         of_fds = {name: iter(self.table(name).fds(those)) for name, those in fds.items()}
 
         def rank(d: Dependency) -> Rank:
-            if isinstance(d, Ind):
-                return next(of_inds)
-            return next(of_fds[d.table]) if isinstance(d, Fd) else self._rank(d)
+            match d:
+                case Ind():
+                    return next(of_inds)
+                case Ucc():
+                    return next(of_keys[d.table])
+                case Fd():
+                    return next(of_fds[d.table])
+                case _:
+                    return _rank(d)
 
         return [self._marked(d, rank(d)) for d in dependencies]
 
@@ -203,18 +216,18 @@ class Order:
             )
         return self._tables[name]
 
-    def _rank(self, dependency: Dependency) -> Rank:
-        match dependency:
-            case Ucc():
-                return self.table(dependency.table).key(dependency.columns)
-            case Dc():
-                return Rank("dependency", dc_score(dependency))
-            case RowRule():
-                return Rank("chance", 0.0) if says_little(dependency) else Rank("dependency", USUAL)
-            case ColumnRule():
-                return _unless_chance(dependency.score)
-            case _:
-                return Rank("dependency", USUAL)
+
+def _rank(dependency: Dependency) -> Rank:
+    """Of what is weighed by itself."""
+    match dependency:
+        case Dc():
+            return Rank("dependency", dc_score(dependency))
+        case RowRule():
+            return Rank("chance", 0.0) if says_little(dependency) else Rank("dependency", USUAL)
+        case ColumnRule():
+            return _unless_chance(dependency.score)
+        case _:
+            return Rank("dependency", USUAL)
 
 
 def ranked(changes: Sequence[DependencyChange], before: Order, after: Order) -> tuple[DependencyChange, ...]:

@@ -19,9 +19,9 @@ from holdfast.core.rows.writer import Context, Writer
 from holdfast.core.store.ledger_rows import SHARED, CommitRow
 from holdfast.core.words.change import Pin
 from holdfast.core.words.condition import OTHER_ROW, formula_of, is_condition
-from holdfast.core.words.dependency import Side
+from holdfast.core.words.dependency import Fd, Side
 from holdfast.core.words.notation import ARROW, parse_fd
-from holdfast.core.words.predicate import Predicate, written_name
+from holdfast.core.words.predicate import Predicate, as_dc
 from holdfast.core.words.reliance import Muted, Terms, Wanted
 from holdfast.core.words.row_rule import is_row_rule
 from holdfast.core.words.sameness import DependencySet
@@ -198,14 +198,16 @@ class _Draft:
     def _rule(self, text: str, state: TableState) -> PinnedRule | PinnedCheck:
         from holdfast.denial import written_rules
 
-        arrow = is_row_rule(text) and ARROW in text
-        if arrow:
-            text = _as_rule(text, state, self.base)
-        elif is_condition(text) or (is_row_rule(text) and not OTHER_ROW.search(text)):
+        if is_row_rule(text) and ARROW in text:
+            # As the rule about two rows that it is; its NULLs are those of the table.
+            lhs, rhs = parse_fd(text, state.schema.names, table=state.table, version=self.base)
+            rule = as_dc(Fd(state.table, lhs, rhs))
+            return PinnedRule(rule.predicates, 0, (), arrow=True, nulls=state.nulls)
+        if is_condition(text) or (is_row_rule(text) and not OTHER_ROW.search(text)):
             node = asked_condition(text, state.schema, table=state.table, version=self.base)
             return PinnedCheck(formula_of(node), 0, ())
         predicates = written_rules.read_rule(text, state.schema, state.table, self.base)
-        return PinnedRule(predicates, 0, (), arrow=arrow)
+        return PinnedRule(predicates, 0, ())
 
     def _ind(self, dependent: Side, referenced: Side, *, counted: bool) -> PinnedInd:
         """An inclusion; of several columns, one that is listed, or was when it was pinned, unless its rows
@@ -307,9 +309,8 @@ class _Draft:
         if rules:
             from holdfast.denial import written_rules
 
-            verified_rules = written_rules.pinned(self.rows(table), [p.predicates for p in rules.values()])
-            pairs = zip(rules.items(), verified_rules, strict=True)
-            verified |= {i: replace(rule, terms=p.terms, arrow=p.arrow) for (i, p), rule in pairs}
+            counted_rules = written_rules.pinned(self.rows(table), list(rules.values()))
+            verified |= zip(rules, counted_rules, strict=True)
         if checks:
             from holdfast.denial.checks import verified as counted
 
@@ -394,7 +395,7 @@ class _Draft:
         before = pinned_rules(state)
         if rules or before:
             state = state.keeping(rules=[r.to_dict() for r in rules])
-        if {r.predicates for r in rules} <= {r.predicates for r in before}:
+        if {r.predicates for r in rules} <= {r.predicates for r in before}:  # they want the same indexes
             return state
         from holdfast.denial.written_rules import indexes_for
 
@@ -412,7 +413,7 @@ def _detail(pinned: Sequence[Pin], gone: Sequence[Pin]) -> dict[str, Any]:
         return {"pinned": list(map(str, pinned)), "unpinned": list(map(str, gone))}
     [pin] = [*pinned, *gone]
     detail: dict[str, Any] = {"columns": list(pin.columns)}
-    if pin.kind in ("dc", "check"):
+    if pin.kind in ("dc", "fd", "check"):
         detail["rule"] = str(pin)
     if pin.referenced is not None:
         detail["referenced"] = pin.referenced.to_dict()
@@ -429,7 +430,7 @@ def _identity(table: str, pin: Pinned) -> Hashable:
         case PinnedCheck():
             return "check", table, pin.formula
         case PinnedRule():
-            return "dc", table, _either_way(pin.predicates)
+            return "dc", table, pin.nulls, _either_way(pin.predicates)
 
 
 def _either_way(predicates: Iterable[Predicate]) -> frozenset[frozenset[Predicate]]:
@@ -442,15 +443,3 @@ def _at(wanted: Wanted, error: HoldfastError) -> HoldfastError:
     if not wanted.where:
         return error
     return type(error)(f"{wanted.where}: {error}")
-
-
-def _as_rule(text: str, state: TableState, version: int) -> str:
-    """A functional dependency as the rule about two rows that it is."""
-    lhs, rhs = parse_fd(text, state.schema.names, table=state.table, version=version)
-    if state.nulls == "distinct":
-        raise UsageError(
-            f"NULLs of table {state.table!r} are distinct, and those of a rule are equal, so {text!r} cannot "
-            "be pinned. Track the table with --nulls equal, or pin a rule about two rows."
-        )
-    same = [f"t.{written_name(c)} = s.{written_name(c)}" for c in lhs]
-    return f"not({' and '.join([*same, f't.{written_name(rhs)} != s.{written_name(rhs)}'])})"

@@ -31,7 +31,7 @@ from holdfast.core.store.tabular import Dependencies, Log, MutedList, PinList
 from holdfast.core.words.change import Change, Pin
 from holdfast.core.words.dependency import Dependency, Side
 from holdfast.core.words.display import Displayed, TableMap, notebook_progress
-from holdfast.core.words.options import TrackOptions, check_share
+from holdfast.core.words.options import BatchParts, TrackOptions, check_share
 from holdfast.core.words.reliance import Muted, PinTerms, Severity, Wanted
 from holdfast.core.words.schema import Schema
 from holdfast.kind import Explained, Query, check_kind, muted_of
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from holdfast.core.engine.engine import Mode
     from holdfast.muting import Mutes, Question
     from holdfast.pinning import PinChange, Pins
+
+# What the rest of holdfast asks a workspace for.
+_INSIDE = {"readers", "ledger", "writer"}
 
 
 def open(
@@ -215,6 +218,10 @@ class Workspace(ByKind, Displayed):
 
         return upkeep.sizes(self._committer)
 
+    def __dir__(self) -> list[str]:
+        """What is for whoever calls: completion shows nothing else."""
+        return sorted({*super().__dir__()} - _INSIDE)
+
     # -- changing -----------------------------------------------------------------------------
 
     def track(self, table: str, source: Any, **how: Unpack[TrackOptions]) -> Change:
@@ -257,31 +264,24 @@ class Workspace(ByKind, Displayed):
         self,
         table: str,
         *,
-        inserts: Any = None,
-        deletes: Any = None,
-        updates: Any = None,
-        before: Any = None,
-        after: Any = None,
-        upserts: Any = None,
-        snapshot: Any = None,
-        allow_empty: bool = False,
         batch_id: str | None = None,
         options: Mapping[str, Any] | None = None,
         fail_on: Severity | None = None,
+        **parts: Unpack[BatchParts],
     ) -> Change:
         """Apply a batch: deletes first, then inserts, one commit, one report of the net change.
 
-        `updates` are rows with the row key and new values; `before` and `after` are full rows. `upserts` are
-        rows with the row key: those whose key is there are updated, the others inserted. `snapshot` is the
-        whole table as it is to be: the difference to what is tracked is the batch, rows in both stay; one
-        without rows is refused unless `allow_empty`, as it would delete all.
+        `inserts` and `deletes` are rows; `updates` are rows with the row key and new values; `before` and
+        `after` are full rows. `upserts` are rows with the row key: those whose key is there are updated, the
+        others inserted. `snapshot` is the whole table as it is to be: the difference to what is tracked is
+        the batch, rows in both stay; one without rows is refused unless `allow_empty`, as it would delete
+        all.
+
         With a `batch_id` a batch is applied once: a second time is a no-op that says so. An id belongs to
         one life of a table: after `drop` and `track` it is a new one. With `fail_on` nothing is applied if
         a pin of that severity, or a graver one, would not hold: a `GateError`, which has the change.
         """
-        batch = {"inserts": inserts, "deletes": deletes, "updates": updates, "before": before, "after": after}
-        batch |= {"upserts": upserts, "snapshot": snapshot, "allow_empty": allow_empty}
-        return self._committer.apply({table: batch}, batch_id, options, fail_on=fail_on)
+        return self._committer.apply({table: parts}, batch_id, options, fail_on=fail_on)
 
     def apply_all(
         self,
@@ -300,23 +300,10 @@ class Workspace(ByKind, Displayed):
         return self._committer.apply(batches, batch_id, options, fail_on=fail_on)
 
     def check(
-        self,
-        table: str,
-        *,
-        inserts: Any = None,
-        deletes: Any = None,
-        updates: Any = None,
-        before: Any = None,
-        after: Any = None,
-        upserts: Any = None,
-        snapshot: Any = None,
-        allow_empty: bool = False,
-        options: Mapping[str, Any] | None = None,
+        self, table: str, *, options: Mapping[str, Any] | None = None, **parts: Unpack[BatchParts]
     ) -> Change:
-        """What a batch would change; nothing is applied."""
-        batch = {"inserts": inserts, "deletes": deletes, "updates": updates, "before": before, "after": after}
-        batch |= {"upserts": upserts, "snapshot": snapshot, "allow_empty": allow_empty}
-        return self._committer.apply({table: batch}, None, options, commit=False)
+        """What a batch, of what `apply` takes, would change; nothing is applied."""
+        return self._committer.apply({table: parts}, None, options, commit=False)
 
     def check_all(
         self, batches: Mapping[str, Mapping[str, Any]], *, options: Mapping[str, Any] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -36,9 +36,11 @@ class Outcome:
     command: str = ""
 
     def json(self) -> Any:
-        """The document without its format, which is as it is described."""
+        """The document without its format, which is as it is described, every field of it."""
         document = json.loads(self.out)
         validator(self.command).validate(document)
+        undescribed = sorted(set(fields_undescribed(document, [SCHEMA["$defs"]["commands"][self.command]])))
+        assert not undescribed, f"docs/json-schema.json does not say what these are: {undescribed}"
         del document["format"]
         return document
 
@@ -47,6 +49,37 @@ class Outcome:
 def validator(command: str) -> Draft202012Validator:
     """Of the documents of a command."""
     return Draft202012Validator({**SCHEMA, "$ref": f"#/$defs/commands/{command}"})
+
+
+def fields_undescribed(value: Any, schemas: Sequence[Any], at: str = "") -> Iterator[str]:
+    """The paths of fields that no schema of those that are about a value names. An object may have any field
+    if a schema of it names none."""
+    about = [s for schema in schemas for s in _all_about(schema)]
+    if isinstance(value, list):
+        items = [s["items"] for s in about if "items" in s]
+        for each in value:
+            yield from fields_undescribed(each, items, at)
+    elif isinstance(value, dict):
+        named = [s["properties"] for s in about if "properties" in s]
+        others = [s["additionalProperties"] for s in about if s.get("additionalProperties")]
+        for name, field in value.items() if named or others or not about else ():
+            inside = [properties[name] for properties in named if name in properties] or others
+            if inside:
+                yield from fields_undescribed(field, inside, f"{at}/{name}")
+            else:
+                yield f"{at}/{name}"
+
+
+def _all_about(schema: Any) -> Iterator[dict[str, Any]]:
+    """The parts of a schema that are about the very same value."""
+    if "$ref" in schema:
+        [*_, name] = schema["$ref"].split("/")
+        yield from _all_about(SCHEMA["$defs"][name])
+    yield schema
+    for part in (*schema.get("allOf", ()), *schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        yield from _all_about(part)
+    if "then" in schema:
+        yield from _all_about(schema["then"])
 
 
 def command_of(args: Sequence[str]) -> str:

@@ -39,7 +39,7 @@ def test_the_first_rows_and_the_totals(shell: Shell) -> None:
         "    row  _group  _remove  _suggested  zip  city  |  id  net  gross",
         "    0.4  1       True     Bern        11   Bxrn  |  4   4    20",
         "    0.1  1       False    NULL        11   Bern  |  1   1    20",
-        "    ... and more; all with --all, or in a file with --all -o rows.parquet",
+        "    ... and 8 more; all with --all, or in a file with --all -o rows.parquet",
     ]
     whole = shell("violations", "people", "zip -> city", "--all").out
     assert len(whole.splitlines()) == 4 + 10

@@ -277,7 +277,7 @@ def test_check_applies_nothing_and_gates_on_pins(shell: Shell) -> None:
     unpinned = shell("check", "people", "--inserts", breaks)
     assert unpinned.code == 0
     assert "would break: 1 key" in unpinned.out
-    assert shell("pin", "people", "phone").out == "pinned people [phone]: holds (version 2)\n"
+    assert shell("pin", "people", "phone").out == "pinned people[phone]: holds (version 2)\n"
     assert shell("check", "people", "--inserts", harmless).code == 0
     broken = shell("check", "people", "--inserts", breaks)
     assert broken.code == 1
@@ -297,7 +297,7 @@ def test_explain(shell: Shell) -> None:
     )
     broken = shell("explain", "people", "phone").out
     assert broken.startswith(
-        "people [phone] is not unique (version 2)\n  since version 2, by the apply of batch 'b1'"
+        "people[phone] is not unique (version 2)\n  since version 2, by the apply of batch 'b1'"
     )
     assert "      1.0  245    |  31   Payne" in broken
     unique = shell("explain", "people", "name,phone,age").out
@@ -369,7 +369,7 @@ def test_reading_options(shell: Shell) -> None:
 def test_columns_with_commas_in_their_names(shell: Shell) -> None:
     odd = shell.file("odd.csv", '"last, first",b\nx,1\ny,1\n')
     assert shell("track", "odd", odd, "--row-key", '"last, first"').code == 0
-    assert shell("explain", "odd", "last, first").out.startswith("odd ['last, first'] is unique")
+    assert shell("explain", "odd", "last, first").out.startswith("odd['last, first'] is unique")
     assert shell("explain", "odd", '"last, first",b').code == 0
 
 
@@ -678,7 +678,7 @@ def test_pinned_inclusions_are_guarded(shop: Shell) -> None:
     assert shop("show", "--kind", "ucc", "--json").json()["pins"] == []
     [pin] = shop("show", "--kind", "ind", "--json").json()["pins"]
     assert pin["referenced"] == {"table": "customers", "columns": ["id"]}
-    assert "pin orders [customer] in customers[id]\n" in shop("log").out
+    assert "pin orders[customer] in customers[id]\n" in shop("log").out
     removed = shop("pin", "orders", "customer", "--in-table", "customers", "--in-column", "id", "--remove")
     assert removed.out == "orders[customer] in customers[id] is no longer pinned (version 3)\n"
     assert shop("check", "customers", "--deletes", deleted).code == 0
@@ -987,6 +987,16 @@ def test_the_doctor(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     refused = [line.split()[1] for line in outcome.out.splitlines() if line.startswith("NO")]
     assert refused == ["java", "workspace"]
     assert "pip install 'holdfast[jre]'" in outcome.out
+
+
+def test_the_doctor_sees_a_file_where_the_workspace_would_be(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".holdfast").write_text("")
+    result = CliRunner().invoke(cli.app, ["doctor"])
+    assert result.exit_code == 1
+    assert "none here or above, and .holdfast is a file, where a workspace is a folder" in result.stdout
 
 
 def test_the_workspace_may_come_from_the_environment(shell: Shell) -> None:

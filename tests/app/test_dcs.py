@@ -649,6 +649,8 @@ def test_a_long_rule_is_not_wrapped(shell: Shell) -> None:
     [
         ([], "nothing of table 'tax' is asked for: name columns, a functional dependency or a rule"),
         (["zip", RULE], "put the whole rule in one argument"),
+        (["net >= 0", "zip >= '1'"], "one rule is given at a time, and here are 2: net >= 0, zip >= '1'."),
+        (["zip -> state", "state -> zip"], "one functional dependency is given at a time, and here are 2: "),
         ([RULE, "--in", "tax.zip"], "a rule is about one table: leave out --in."),
         (["zip", "--predicates"], "--predicates and --indexes are about all denial constraints of a table"),
         (["--predicates", "--indexes"], "--predicates and --indexes are two questions"),
@@ -667,8 +669,8 @@ def test_odd_names_can_be_copied(tmp_path: Path) -> None:
             rule = re.split(" {2,}", line[start:])[0]
             if line[start - 1] == " " and line[start] != " " and ("not(" in rule) == (kind == "dc"):
                 assert shell("explain", "odd", rule).out.startswith(f"odd: {rule} "), rule
-    assert shell("explain", "odd", "a<b").out.startswith("odd [a<b] is not unique")  # a column as it is
-    assert shell("explain", "odd", "a<b, low bound").out.startswith("odd [low bound, a<b] is unique")
+    assert shell("explain", "odd", "a<b").out.startswith("odd[a<b] is not unique")  # a column as it is
+    assert shell("explain", "odd", "a<b, low bound").out.startswith("odd[low bound, a<b] is unique")
 
 
 # --- Pinning ----------------------------------------------------------------------------------------------

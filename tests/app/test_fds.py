@@ -444,7 +444,7 @@ def test_odd_names_can_be_copied(tmp_path: Path) -> None:
     assert '    0  [] -> "a->b"\n' in shown
     for line in shown.splitlines()[1:]:
         assert shell("explain", "odd", line[5:].strip()).out.startswith(f"odd: {line[5:].strip()} holds")
-    assert shell("explain", "odd", "a->b").out.startswith("odd [a->b] is not unique")  # a column as it is
+    assert shell("explain", "odd", "a->b").out.startswith("odd[a->b] is not unique")  # a column as it is
 
 
 # --- Over time --------------------------------------------------------------------------------------------

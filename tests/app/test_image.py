@@ -87,7 +87,7 @@ def test_the_steps_of_the_image(tmp_path: Path) -> None:
     work.mkdir()
     rows = "\n".join(f"{i},{i % 7},name {i % 50}" for i in range(347))
     (work / "people.csv").write_text(f"id,team,name\n{rows}\n")
-    nobody = {"HOME": "/nonexistent", "TMPDIR": str(work), "PATH": os.environ["PATH"]}
+    nobody = {"HOME": "/dev/null/home", "TMPDIR": str(work), "PATH": os.environ["PATH"]}
     started = time.monotonic()
     done = subprocess.run(
         [

@@ -37,6 +37,42 @@ ON_TABLES: dict[str, list[str]] = {
     "pack": ["@archive"],
     "doctor": [],
 }
+# What else a command prints, of the same tables before one is dropped.
+VARIANTS: list[tuple[str, ...]] = [
+    ("show", "--all"),
+    ("show", "--top", "3"),
+    ("show", "--top", "3", "--by", "redundancy"),
+    ("show", "--kind", "dc", "--top", "3"),
+    ("show", "--kind", "dc", "--concise"),
+    ("show", "--non-uniques"),
+    ("show", "--kind", "ind", "--max-error", "0.9"),
+    ("log", "--kind", "fd"),
+    ("explain", "customers", "city"),
+    ("explain", "customers", "name"),
+    ("explain", "customers", "city -> zip"),
+    ("explain", "orders", "customer", "--in", "customers.id"),
+    ("explain", "customers", "id", "--in", "orders.customer"),
+    ("explain", "customers", "id <= zip"),
+    ("explain", "customers", "zip > 0"),
+    ("explain", "customers", "zip > 1"),
+    ("explain", "customers", "name is not null"),
+    ("explain", "customers", "not(t.city = s.city and t.zip != s.zip)"),
+    ("explain", "customers", "--predicates"),
+    ("explain", "customers", "--indexes"),
+    ("violations", "customers", "id", "--in", "orders.customer"),
+    ("violations", "customers", "zip > 1"),
+    ("violations", "customers", "id <= zip"),
+    ("violations", "customers", "not(t.city = s.city and t.zip != s.zip)", "--pairs"),
+    ("pin", "customers", "zip > 1", "--at-most", "99%"),
+    ("pin", "customers", "city -> zip", "--severity", "info"),
+    ("pin", "--suggested", "--dry-run"),
+    ("pin", "--from-links"),
+    ("mute", "customers", "zip -> city"),
+    ("muted",),
+    ("pins",),
+    ("apply", "customers", "--upserts", "@more"),
+    ("log",),
+]
 ON_LAKE: dict[str, list[str]] = {
     "link": ["@lake"],
     "joins": ["customers.csv"],
@@ -57,14 +93,16 @@ def test_answers_are_as_they_are_described(tmp_path: Path, monkeypatch: pytest.M
         (tmp_path / folder).mkdir()
         shell = Shell(tmp_path / folder)
         for command, args in calls.items():
-            given = []
-            for arg in args:
-                start, mark, name = arg.partition("@")
-                given.append(start + files[mark + name] if mark else arg)
-            outcome = shell(command, *given, "--json")
-            assert outcome.code == 0, (command, outcome.err)
-            assert outcome.command == command
-            assert outcome.json(), command
+            variants = VARIANTS if command == "drop" else []
+            for call in [*variants, (command, *args)]:
+                given = []
+                for arg in call:
+                    start, mark, name = arg.partition("@")
+                    given.append(start + files[mark + name] if mark else arg)
+                outcome = shell(*given, "--json")
+                assert outcome.code == 0, (call, outcome.err)
+                assert outcome.command == call[0]
+                assert outcome.json(), call
 
 
 def test_every_command_that_is_described_is_among_them() -> None:

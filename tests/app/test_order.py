@@ -269,6 +269,24 @@ def test_a_primary_key_stands_above_the_other_keys(shop: Shell) -> None:
     assert "  would break: 1 key that may be chance; all with --json" in report  # of days and rates
 
 
+def test_a_column_that_is_mostly_null_is_no_primary_key(tmp_path: Path) -> None:
+    """Where NULLs are distinct it is unique; it tells rows apart that have a value."""
+    shell = Shell(tmp_path)
+    rows = [(f"V{i}" if i % 30 == 0 else "", f"n{i % 120}", i % 2) for i in range(300)]
+    file = shell.file("member.csv", csv("voucher,name,town", rows))
+    assert shell("track", "member", file, "--kinds", "ucc", "--nulls", "distinct").code == 0
+    [key, *_] = shell("show", "--json").json()["dependencies"]
+    assert (key["columns"], key["role"]) == (["voucher"], "dependency")
+    assert "looks like the primary key" not in shell("pin", "--suggested", "--dry-run").out
+    assert "UNIQUE" not in shell("export", "--format", "sql").out
+    # In a table without the other rows it is as good a key as any.
+    valued = [(f"V{i}", *row[1:]) for i, row in enumerate(rows)]
+    file = shell.file("valued.csv", csv("voucher,name,town", valued))
+    assert shell("track", "valued", file, "--kinds", "ucc", "--nulls", "distinct").code == 0
+    [key, *_] = shell("show", "valued", "--json").json()["dependencies"]
+    assert (key["columns"], key["role"]) == (["voucher"], "primary key")
+
+
 def test_if_there_is_nothing_but_chance_some_of_it_is_shown(shop: Shell) -> None:
     twice = shop.file("t.csv", "rental_id,customer_id,film_id,day,rate\n901,1,1,2024-01-01,1.00\n")
     report = shop("check", "rental", "--inserts", twice).out.splitlines()

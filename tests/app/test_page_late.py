@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import holdfast
+from app.axe import serious
 from app.browser import PAGE, expect, explored, until
 from app.map_cases import shop
 from holdfast.app.explorer import ExplorerServer, overview_answers
@@ -317,6 +318,21 @@ def test_rows_that_are_gone_leave_no_page_without_rows(browse: Browse, tmp_path:
             expect(lines).to_have_count(28)
             ws.apply("t", inserts=rows.slice(0, 60))
             expect(pager).to_contain_text("Rows 1 to 50 of 88")
+
+
+def test_everybody_can_see_a_timeline_that_is_on_its_way(browse: Browse, tour: ExplorerServer) -> None:
+    """A slider has a value, whatever has come."""
+    page = browse(tour)
+    page.goto("about:blank")
+    with holding(page, "**/api/workspace/timeline*") as held:
+        page.goto(tour.page_address)
+        expect(page.locator(".health-row").first).to_be_visible()
+        slider = page.locator("svg.timeline")
+        expect(slider).to_have_attribute("aria-valuetext", "on their way")
+        assert serious(page) == []
+        held[0].continue_()
+        expect(page.locator(".bar-words")).not_to_be_empty()
+        expect(slider).not_to_have_attribute("aria-valuetext", "on their way")
 
 
 def test_the_timeline_stays_under_the_pointer_and_the_keyboard(

@@ -54,6 +54,8 @@ class View:
     server: str = "reading"
 
 
+# The health of tables and the timeline come by requests of their own.
+DRAWN = "#overview:has(.word.broken) .bar-words:not(:empty)"
 OVERVIEW: tuple[Place, ...] = (
     ("#overview .state", "above", ".timeline-part"),
     (".timeline-head", "above", "svg.timeline"),
@@ -90,7 +92,7 @@ LAKE: tuple[Place, ...] = (
     ("#lake .zoom", "inside", "#stage"),
 )
 VIEWS = {
-    "overview": View("", "#overview .word.broken", OVERVIEW),
+    "overview": View("", DRAWN, OVERVIEW),
     "versions": View("", ".versions > li", ((".healths", "left of", ".right-half"),), bar_clicked),
     "map": View("#tab=map", "#diagram .reference .label", MAP),
     "reference": View(f"#tab=map&name=orders&ask={REFERENCE}", ".orphan-values tbody tr", MAP),
@@ -144,7 +146,7 @@ SHEETS = {
 # A table and a column whose names are longer than a narrow screen is wide.
 LONG = "customer_master_data_of_all_subsidiaries_including_historical_records_of_acquired_companies_v2_final"
 LONG_VIEWS = {
-    "overview": View("", "#overview .word.broken"),
+    "overview": View("", DRAWN),
     "map": View("#tab=map", "#diagram .reference .label"),
     "table": View(f"#tab=table&name={LONG}", "#tracked-table .dependencies li"),
     "history": View("#tab=table&name=orders", "#tracked-table .history li:nth-child(2)"),

@@ -18,6 +18,7 @@ from app.shell import Outcome, Shell
 from holdfast import Side
 from holdfast.app.pin_file import read_pins, written_pins
 from holdfast.core.rows.writer import Writer
+from holdfast.core.words.notation import arrow_text
 from holdfast.core.words.reliance import SEVERITIES, PinTerms, Wanted
 
 ODD = ("no", "x, y", "p.q", '"q"', "l\nf", "ä", "a: #b", " s.z ", "{%", "- ", "->", "123", "~")
@@ -227,6 +228,23 @@ def test_what_cannot_be_pinned(shop: Shell, arguments: list[str], error: str) ->
     assert shop("pins").out == "nothing is pinned (version 1)\n"
 
 
+@pytest.mark.parametrize("nulls", ["equal", "distinct"])
+@pytest.mark.parametrize("kinds", [("ind",), ("ucc", "fd"), ("dc",)])
+def test_every_pin_is_shown(tmp_path: Path, kinds: tuple[str, ...], nulls: Any) -> None:
+    """Of whatever kind a pin is there, and whatever else the table is tracked for."""
+    shell = Shell(tmp_path)
+    rows = pa.table({"id": [1, 2, 3], "zip": ["8000", "8000", "3000"], "city": ["Zurich", "Bern", None]})
+    with holdfast.open(tmp_path / "my.hold", engine="inline") as ws:
+        ws.track("t", rows, kinds=kinds, nulls=nulls)
+        for question in ("zip -> city", "city is not null"):
+            ws.pin("t", question)
+        n_pins = len(ws.pins())
+    for arguments in ([], ["t"]):
+        lines = [line for line in shell("show", *arguments).out.splitlines() if "  pinned " in line]
+        assert [line.partition("pinned ")[2] for line in lines if "DOES NOT HOLD" in line]
+        assert len(lines) == n_pins == 2
+
+
 # -- many at once ------------------------------------------------------------------------------------------
 
 
@@ -394,7 +412,7 @@ def test_a_file_updates_and_prunes(shop: Shell) -> None:
     assert [len(done[part]) for part in ("pinned", "unchanged", "removed")] == [1, 4, 0]
     foretold = shop("pin", "--file", path, "--prune", "--dry-run").out
     assert foretold.splitlines() == [
-        "would no longer be pinned: customers [name]",
+        "would no longer be pinned: customers[name]",
         "would no longer be pinned: orders: zip -> city",
         "would be: 0 pinned, 5 as before, 2 no longer pinned (nothing applied)",
     ]
@@ -516,7 +534,7 @@ def test_what_is_written_is_read(data: st.DataObject) -> None:
         some = st.lists(columns, min_size=1, max_size=2, unique=True)
         wanted: dict[Any, Wanted] = {}
         for _ in range(data.draw(st.integers(1, 6))):
-            kind, terms = data.draw(st.sampled_from(["key", "ind", "check", "rule"])), data.draw(TERMS)
+            kind, terms = data.draw(st.sampled_from(["key", "ind", "check", "rule", "fd"])), data.draw(TERMS)
             left, right = data.draw(some), data.draw(columns)
             if kind == "key":
                 each = Wanted(names[0], tuple(left), terms=PinTerms(**terms))
@@ -527,10 +545,12 @@ def test_what_is_written_is_read(data: st.DataObject) -> None:
             else:
                 a, b = (f'"{name.replace(chr(34), chr(34) * 2)}"' for name in (left[0], right))
                 rule = f"not(t.{a} = s.{a} and t.{b} != s.{b})" if kind == "rule" else f"{a} > 1"
-                if (kind == "rule" and left[0] == right) or not readable(ws, names[0], rule):
+                rule = arrow_text(left[:1], right) if kind == "fd" else rule
+                if (kind in ("rule", "fd") and left[0] == right) or not readable(ws, names[0], rule):
                     continue
                 each = Wanted(names[0], rule=rule, terms=PinTerms(**terms))
-                identity = (kind, rule)
+                # Where NULLs are equal a functional dependency is a rule about two rows.
+                identity = (kind, rule) if kind == "check" or nulls == "distinct" else (left[0], right)
             wanted[identity] = each
         ws.pin_all(list(wanted.values()))
         path = Path(folder, "pins.yml")

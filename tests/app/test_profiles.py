@@ -91,6 +91,17 @@ def test_what_breaks_is_told_with_its_row(
     assert (told["holds"], told["since"]) == (True, 3)
 
 
+def test_a_line_has_times_and_numbers_as_a_whole(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    times = [f"2026-01-01T08:00:0{i}.250000+00:00" for i in (0, 0, 1)]
+    rows = "".join(f"{time},12345678901234567{i}.5,{'x' * 50}\n" for i, time in enumerate(times))
+    assert shell("track", "t", shell.file("t.csv", "at,n,x\n" + rows), "--types", "n=decimal(38,1)").code == 0
+    out = shell("profile", "t").out
+    for whole in ("2026-01-01T08:00:00.250000", "2026-01-01T08:00:01.250000", "123456789012345672.5"):
+        assert whole in out
+    assert "x" * 18 not in out
+
+
 def test_new_ids_and_larger_prices_are_no_news(ws: holdfast.Workspace) -> None:
     change = ws.apply("orders", inserts=changed(1, id=10_000, price=1e6, placed=dt.datetime(2030, 1, 1)))
     assert change.changes == ()

@@ -78,6 +78,7 @@ def test_every_question_to_every_command(shop: Shell, question: list[str], asked
     [
         (['email like "%@%"'], "at character 12 of the rule: expected a pattern in single quotes"),
         (["email not null"], "at character 11 of the rule: a test for NULL has an 'is': write is not null"),
+        (["email = null"], "at character 9 of the rule: nothing equals NULL; write email is null"),
         (["orders[zip] in nowhere[id]"], "has no table 'nowhere'"),
         (["[zip, nope]"], "has no column 'nope'"),
         (["nope"], "has no column 'nope'"),
@@ -88,6 +89,29 @@ def test_what_is_no_question(shop: Shell, command: str, question: list[str], err
     answer = shop(command, "orders", *question)
     assert (answer.code, answer.out) == (2, "")
     assert error in answer.err
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["orders[zip, net]", "orders: zip -> city", "orders: net > 0", "orders[customer_id] in customers[id]"],
+)
+def test_what_a_report_prints_stands_alone(shop: Shell, question: str) -> None:
+    """It begins with its table."""
+    for command in ("explain", "violations", "mute", "pin"):
+        alone, behind = shop(command, question, "--json"), shop(command, "orders", question, "--json")
+        assert (alone.code, alone.err) == (0, ""), command
+        assert {**alone.json(), "version": 0, "unmuted": []} == {**behind.json(), "version": 0, "unmuted": []}
+    # Keys are printed as they are asked for.
+    assert shop("explain", "orders[zip, net]").out.startswith("orders[zip, net] is unique")
+    assert shop("pin", "orders[zip, net]").out.startswith("pinned orders[zip, net]: holds")
+    assert "no table 'nowhere'" in shop("explain", "nowhere[id] in orders[zip]").err
+    assert "no table 'ordres: net > 0'" in shop("explain", "ordres: net > 0").err
+
+
+def test_the_longest_name_is_the_table(shop: Shell) -> None:
+    assert shop("track", "orders: x", shop.file("x.csv", "net\n1\n-2\n")).code == 0
+    assert shop("explain", "orders: x: net > 0").out.startswith("orders: x: net > 0 does not hold")
+    assert shop("explain", "orders: net > 0").out.startswith("orders: net > 0 holds")
 
 
 def test_several_columns_of_another_table(shop: Shell) -> None:

@@ -17,14 +17,17 @@ import pytest
 
 import holdfast
 from holdfast import Workspace
+from holdfast.core.evidence import evidence_files
 from holdfast.core.words.predicate import Dc
 from holdfast.denial import dc_witnessed
 from holdfast.denial.access import plan
+from holdfast.denial.constraints import dc_ref
 from holdfast.errors import UsageError
 from reference import dcs as oracle
 from reference.dcs import Space
 from reference.keys import Row
 from reference.predicates import Words
+from relations import check_evidence
 from strategies import TYPES
 
 Rule = tuple[Words, ...]
@@ -453,3 +456,43 @@ def test_whether_columns_have_nulls_is_told_by_the_references(
     with holdfast.open(ws.root.parent / "again", engine="inline") as again:
         again.track("t", pa.concat_tables([rows.slice(1), new]), kinds=("dc",), evidence="witnessed")
         assert list(map(str, ws.dependencies())) == list(map(str, again.dependencies()))
+
+
+def test_a_batch_writes_what_it_changes_of_witnessed_evidence(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the pairs of all other evidence, of which there may be millions; and all of them now and then."""
+    for name, value in {"DELTAS_FROM": 50, "DELTAS_SHARE": 1e9, "MAX_WITNESS_DELTAS": 3}.items():
+        monkeypatch.setattr(evidence_files, name, value)
+    options: Any = {"evidence": "witnessed", "max_predicates": 3}
+    draw = np.random.default_rng(8)
+    rows = pa.table({name: draw.integers(0, 30, 100) for name in "abcd"})
+
+    def files() -> tuple[str, list[int]]:
+        ref = dc_ref(ws._tables.state("t"))
+        assert ref is not None
+        return ref.evidence.name, [delta.length for delta in ref.deltas]
+
+    ws.track("t", rows.slice(0, 90), kinds=("dc",), **options)
+    size = sum(len(path.read_bytes()) for path in ws.root.rglob("comparisons-*.arrow"))
+    first, lengths = files()
+    assert lengths == []
+    for i in range(4):
+        new = rows.slice(90 + i, 1)
+        ws.apply("t", inserts=new, deletes=rows.slice(i, 1))
+        check_evidence(ws, "t")
+        now, lengths = files()
+        if i < 3:
+            assert now == first
+            assert len(lengths) == i + 1
+            assert max(lengths) < size / 4
+        else:
+            assert now != first
+            assert lengths == []
+        with holdfast.open(ws.root, engine="inline") as again:  # which reads what was written
+            again.track("u", rows.slice(i + 1, 90), kinds=("dc",), **options)
+            held, anew = (
+                {str(d).partition(": ")[2] for d in again.dependencies(table=table)} for table in "tu"
+            )
+            assert held == anew
+            again.drop("u")

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.rows.kernels import order_index
 from holdfast.core.rows.kernels.masks import mask_of, n_words_for
-from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE, SYMMETRIC
+from holdfast.core.rows.kernels.operators import EQ, GE, GT, LE, LT, NE, SYMMETRIC
 from holdfast.core.words.predicate import OPERATORS, Group, Predicate, PredicateSpace
 from holdfast.denial.access import costs as dc_access_costs
 from holdfast.denial.access.access import Access, PairSample, Selection, Statistics

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from holdfast.core.rows.kernels import order_index
-from holdfast.core.rows.kernels.order_index import GE, GT, LE, LT, SYMMETRIC, Hits, OrderIndex
+from holdfast.core.rows.kernels.operators import GE, GT, LE, LT, SYMMETRIC
+from holdfast.core.rows.kernels.order_index import Hits, OrderIndex
 from reference import order_index as reference
 
 NAMES = ["Name", "Date", "SSN", "NUM", "MS", "CH", "PH", "ST", "ZIP", "SAL", "RATE", "TXA", "STX", "CTX"]

@@ -16,6 +16,7 @@ from holdfast.app.commands.linking import export_table
 from holdfast.app.export.model import DECLARED
 from holdfast.core.cover.history import WEIGHED
 from holdfast.core.words.dependency import Ucc
+from holdfast.functional import key_reading
 
 COLUMNS = ("a", "b", "c", "d")
 Row = tuple[int, ...]
@@ -151,3 +152,28 @@ def test_what_a_key_has_outlived_makes_it_worth_a_declaration(tmp_path: Path) ->
     assert scores == sorted(scores)
     assert scores[0] < DECLARED < scores[-1]
     assert 'UNIQUE ("spare")' in shell("export", "--format", "sql").out
+
+
+def test_covers_that_do_not_fit_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As few as fit stay open, and answers about the past are the same."""
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("t", pa.table({"a": [1, 2], "b": [1, 1], "c": [3, 3]}))
+        for i in range(6):
+            ws.apply("t", inserts=pa.table({"a": [i + 3 - (i % 2)], "b": [i], "c": [i % 3]}))
+    reads: list[str] = []
+    read = key_reading.read_masks
+
+    def noted(root: Any, file: Any, *arguments: Any) -> Any:
+        reads.append(file.name)
+        return read(root, file, *arguments)
+
+    monkeypatch.setattr(key_reading, "read_masks", noted)
+    answers = []
+    for most in (key_reading.MAX_MASKS, 0):
+        monkeypatch.setattr(key_reading, "MAX_MASKS", most)
+        reads.clear()
+        with holdfast.open(tmp_path / "w", engine="inline") as ws:
+            answers.append([ws.explain("t", columns).since for columns in (["a"], ["a", "c"], ["b", "c"])])
+        assert (len(reads) > len(set(reads))) == (most == 0)
+    assert answers[0] == answers[1]
+    assert len(set(answers[0])) > 1

@@ -467,6 +467,22 @@ INSERT INTO "orders_main" ("order_id", "invoice", "zip", "currency")
         normal_form_sql(proposed, source, "oracle", version=4)  # type: ignore[arg-type]
 
 
+def test_no_nul_of_a_name_is_in_the_script() -> None:
+    names = {n: f"{n}\0" for n in ("street", "city", "zip", "id")}
+    fds = [
+        (frozenset({"zip\0"}), "city\0"),
+        (frozenset({"street\0", "city\0"}), "zip\0"),
+        *((frozenset({"id\0"}), c) for c in names.values() if c != "id\0"),
+    ]
+    proposed = normalise("t\0", list(names.values()), fds)
+    assert proposed.lost
+    source = ExportTable("t\0", Schema(tuple(Column(n, Type("text")) for n in names.values())), 1_000)
+    script = normal_form_sql(proposed, source, "postgres", version=1)
+    assert "\0" not in script
+    assert r"what [zip\x00] determines" in script
+    assert "-- not guarded any more: " in script
+
+
 def test_keys_too_wide_for_the_database() -> None:
     names = [f"c{i}" for i in range(40)]
     fds = [(frozenset(names[:35]), "c35"), (frozenset({"c36"}), "c37")]

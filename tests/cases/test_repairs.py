@@ -18,7 +18,11 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast import UnknownColumnError, UsageError
-from holdfast.app.export.repairs import identifying, repair_sql
+from holdfast.app.export import DIALECTS
+from holdfast.app.export.conditions import Untold
+from holdfast.app.export.repairs import identifying, repair_sql, sql_literal
+from holdfast.app.export.sql import DialectName
+from holdfast.core.words.schema import Type
 from reference import violations as reference
 
 COLUMNS = ("a", "b", "c", "d")
@@ -149,3 +153,20 @@ def test_the_sql_repairs_the_table(tmp_path: Path, with_key: bool) -> None:
     assert script.count("UPDATE") == 2
     for dialect in ("ansi", "postgres"):
         assert "".join(repair_sql(repairs, key, dialect)).count("UPDATE") == 2  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_nul_of_a_name_or_a_value_reaches_sql(tmp_path: Path, dialect: DialectName) -> None:
+    """What no text of SQL can hold: names are fitted, and a row with such a value has no UPDATE."""
+    zips, cities = [1] * 4 + [2] * 4, ["Ulm", "Ulm", "Ulm", "Bonn", "a\0b", "a\0b", "a\0b", "Bonn"]
+    table = pa.table({"k\0": range(8), "zip\0": zips, "city\0": cities})
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("t", table, kinds=("ucc",))
+        repairs = ws.fds.repairs("t", [(["zip\0"], "city\0")])
+        script = "".join(repair_sql(repairs, ("k\0",), dialect))
+    assert "\0" not in script
+    assert r"""row 0.3, 'city\x00': confidence""" in script
+    assert script.count('UPDATE "') == 1
+    assert "-- no UPDATE: a text of SQL has no NUL in it\n" in script
+    with pytest.raises(Untold, match="NUL"):
+        sql_literal("a\0b", Type("text"), dialect)

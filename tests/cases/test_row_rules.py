@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from itertools import permutations, product
+from itertools import islice, permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -242,7 +242,7 @@ def test_batches_are_as_from_scratch(types: list[str], data: st.DataObject, coll
             after, added = table.added(remaining, data.draw(rows_of(types, pools, 4)))
             changed = row_rules.change(state, relation, after, row_ids, added)
             check(table, after, changed)
-            news = row_rules.row_news("t", state, changed, relation, after, row_ids, added)
+            news = row_rules.row_news("t", state, changed, relation, after)
             check_news(table, state, changed, news, relation, after)
             event(f"{min(len(news.changes), 3)} changes")
             relation, state = after, changed
@@ -328,8 +328,14 @@ def check_news(
         rows = old_rows if change.event == "appeared" else new_rows
         others = new_rows if change.event == "appeared" else old_rows
         assert len(change.witnesses) <= 1
+        brought = (
+            row_id
+            for row_id in sorted(rows.keys() - others.keys())
+            if reference.violates(rows[row_id][a], rule.op, rows[row_id][b], ordered)
+        )
+        shown = () if change.reason.startswith(("still", "is ")) else tuple(islice(brought, 3))
+        assert [row.row_id for group in change.witnesses for row in group] == list(shown)
         for group in change.witnesses:
-            assert 0 < len(group) <= 3
             for row in group:
                 values = rows[row.row_id]
                 assert row.row_id not in others, "the batch brought it, or took it"
@@ -383,7 +389,7 @@ def test_orders() -> None:
         none = np.empty(0, np.int64)
         changed = row_rules.change(state, relation, after, none, added)
         check(table, after, changed)
-        news = row_rules.row_news("t", state, changed, relation, after, none, added)
+        news = row_rules.row_news("t", state, changed, relation, after)
         [broke] = [c for c in news.changes if c.event == "broke" and rule_of(c) == dates]
         assert broke.reason == ("does not hold any more: 4 rows of 7 violate it (error 0.5, beyond 0.25)")
         assert [r.values["c0"] for r in broke.witnesses[0]] == [5, 5, 5]
@@ -394,7 +400,7 @@ def test_orders() -> None:
         left = after.without_rows(ids)
         back = row_rules.change(changed, after, left, ids, [])
         check(table, left, back)
-        news = row_rules.row_news("t", changed, back, after, left, ids, [])
+        news = row_rules.row_news("t", changed, back, after, left)
         [appeared] = [c for c in news.changes if c.event == "appeared" and rule_of(c) == dates]
         assert appeared.reason == "holds now; rows that violated it are gone"
         assert len(appeared.witnesses[0]) == 3
@@ -425,7 +431,7 @@ def test_a_rule_becomes_looser_and_tighter() -> None:
         after, added = table.added(relation, [(2, 2)])
         none = np.empty(0, np.int64)
         changed = row_rules.change(state, relation, after, none, added)
-        news = row_rules.row_news("t", state, changed, relation, after, none, added)
+        news = row_rules.row_news("t", state, changed, relation, after)
         assert [(c.event, rule_of(c).formula, c.reason) for c in news.changes] == [
             ("broke", "c0 < c1", "does not hold any more: 1 row of 3 violates it (error 0.3333)"),
             ("appeared", "c0 <= c1", "is the tightest now that c0 < c1 broke"),
@@ -433,7 +439,7 @@ def test_a_rule_becomes_looser_and_tighter() -> None:
         ids = np.array([max(live_rows(after))], np.int64)
         left = after.without_rows(ids)
         back = row_rules.change(changed, after, left, ids, [])
-        news = row_rules.row_news("t", changed, back, after, left, ids, [])
+        news = row_rules.row_news("t", changed, back, after, left)
         assert [(c.event, rule_of(c).formula, c.reason) for c in news.changes] == [
             ("appeared", "c0 < c1", "holds now; rows that violated it are gone"),
             ("implied", "c0 <= c1", "still holds, but c0 < c1 does now"),
@@ -449,14 +455,14 @@ def test_no_row_has_both_values() -> None:
         after, added = table.added(relation, [(1, 1)])
         none = np.empty(0, np.int64)
         changed = row_rules.change(state, relation, after, none, added)
-        news = row_rules.row_news("t", state, changed, relation, after, none, added)
+        news = row_rules.row_news("t", state, changed, relation, after)
         assert [(c.event, rule_of(c).formula, c.reason) for c in news.changes] == [
             ("appeared", "c0 = c1", "holds in the first rows that have both values")
         ]
         ids = np.array([max(live_rows(after))], np.int64)
         left = after.without_rows(ids)
         back = row_rules.change(changed, after, left, ids, [])
-        news = row_rules.row_news("t", changed, back, after, left, ids, [])
+        news = row_rules.row_news("t", changed, back, after, left)
         assert [(c.event, c.reason) for c in news.changes] == [
             ("implied", "is violated by no row, but no row has both values any more")
         ]
@@ -489,7 +495,7 @@ def test_nothing_to_do_keeps_the_state() -> None:
         state = row_rules.discover(relation, 0.0)
         none = np.empty(0, np.int64)
         assert row_rules.change(state, relation, relation, none, []) is state
-        assert row_rules.row_news("t", state, state, relation, relation, none, []) == News()
+        assert row_rules.row_news("t", state, state, relation, relation) == News()
 
 
 @pytest.mark.parametrize("types", [[], ["int"], ["int", "text"]])
@@ -519,7 +525,7 @@ def test_many_rules_are_counted_not_listed(monkeypatch: pytest.MonkeyPatch) -> N
         after, added = table.added(relation, [(4, 3, 2, 1)])
         none = np.empty(0, np.int64)
         changed = row_rules.change(state, relation, after, none, added)
-        news = row_rules.row_news("t", state, changed, relation, after, none, added)
+        news = row_rules.row_news("t", state, changed, relation, after)
         assert [c.event for c in news.changes] == ["broke", "broke", "appeared", "appeared"]
         assert news.unlisted == 8
         assert [list(c.witnesses[0][0].values) for c in news.changes[:2]] == [
@@ -567,6 +573,7 @@ def test_counts_that_are_not_those_of_the_rows() -> None:
 def test_parts_of_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task has a few rows only; a merged segment, whose row ids are listed."""
     monkeypatch.setattr(some_rows, "PART_ROWS", 2)
+    monkeypatch.setattr(jobs, "LOOKED_AT", 2)
     with workspace(["int", "float", "text", "text"]) as table:
         texts = ["a", "b", None]
         rows = [(i % 3, float(i % 4), texts[i % 3], texts[i % 2]) for i in range(11)]
@@ -593,7 +600,10 @@ def test_on_spark(engine_spark: Engine, tmp_path: Path) -> None:
     after, added = table.added(relation.without_rows(ids), [(5, 4.5, "x", "x"), (5, 5.5, "x", "y")])
     jobs_before = engine_spark.jobs
     changed = row_rules.change(state, relation, after, ids, added)
-    assert engine_spark.jobs == jobs_before + 1
+    news = row_rules.row_news("t", state, changed, relation, after)
+    assert engine_spark.jobs == jobs_before + 1, "rows to show are picked by the tasks that count"
+    assert any(change.witnesses for change in news.changes)
+    check_news(table, state, changed, news, relation, after)
     check(table, after, changed, errors=[0.0])
 
 

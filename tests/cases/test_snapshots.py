@@ -20,6 +20,7 @@ from holdfast.core.rows.matching import Matching
 from holdfast.core.rows.relation import Relation
 from holdfast.errors import AmbiguousRowError, SchemaError, UsageError
 from reference.keys import Row, canonical_row
+from relations import live_rows
 from strategies import Shape, varied_shapes
 
 TABLE = "t"
@@ -33,7 +34,7 @@ def tracked(folder: Path, source: Any, **how: Any) -> holdfast.Workspace:
 
 def rows_of(ws: holdfast.Workspace) -> list[Row]:
     relation = ws.writer.tables.rows(ws.writer.tables.state(TABLE))
-    return [tuple(row.values()) for row in relation.fetch(relation.row_ids()).to_pylist()]
+    return [tuple(row.values()) for row in live_rows(relation).to_pylist()]
 
 
 def bag(rows: list[Row]) -> Counter[Any]:

@@ -9,6 +9,7 @@ that day wrote. `tests/storage/test_old_formats.py` opens each of them.
 - `6-all.zip`: beside that column profiles, pins of every kind with terms, conditions, something muted, merged
   segments and delete vectors, counted evidence with its changes, denial constraints up to a bound with their
   support, errors, and a lake with tables added and dropped.
+- `6-witnessed.zip`: witnessed evidence, that of denial constraints with its changes.
 
 The first two were made by hand: `begin`, and a link of two tables.
 """
@@ -18,7 +19,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -31,7 +32,7 @@ import pyarrow as pa
 import holdfast
 from holdfast import Side
 from holdfast.core.cover.kernels import search
-from holdfast.core.evidence import counted_files
+from holdfast.core.evidence import evidence_files
 
 FOLDER = Path(__file__).resolve().parent
 CUSTOMERS = {
@@ -72,6 +73,7 @@ LIVES = {
     "5": Life(4),
     "6": Life(4),
     "6-all": Life(13, ("ucc", "fd", "ind", "dc", "profile"), BOUNDED),
+    "6-witnessed": Life(6, how={"evidence": "witnessed"}),
 }
 
 
@@ -99,6 +101,15 @@ def go_on(ws: holdfast.Workspace, sources: Path) -> None:
     ws.unlink("more.csv")
 
 
+def go_on_witnessed(ws: holdfast.Workspace, sources: Path) -> None:
+    """What the workspace of witnessed evidence has been through."""
+    ws.apply("orders", inserts=pa.table(PASSING))
+    ws.apply("orders", deletes=pa.table(PASSING))
+    for name, text in (("countries", COUNTRIES), ("places", PLACES)):
+        (sources / f"{name}.csv").write_text(text)
+    ws.link(sources / "countries.csv", sources / "places.csv")
+
+
 PINS = [
     holdfast.Wanted("orders", ("no",), terms={"severity": "warning", "owner": "sales"}),
     holdfast.Wanted(
@@ -112,21 +123,28 @@ PINS = [
 ]
 
 
+HISTORIES: dict[str, Callable[[holdfast.Workspace, Path], None]] = {
+    "6-all": go_on,
+    "6-witnessed": go_on_witnessed,
+}
+
+
 def make(name: str) -> None:
     """Write the workspace of a name, unless it is there; of small limits, so that it has all files."""
-    if name != "6-all" or (FOLDER / f"{name}.zip").exists():
+    if name not in HISTORIES or (FOLDER / f"{name}.zip").exists():
         raise SystemExit(f"{name}.zip is there, or of an earlier release.")
     with (
         tempfile.TemporaryDirectory() as folder,
         patch.object(search, "MANY_BOUNDED", 2),
-        patch.object(counted_files, "DELTAS_FROM", 1),
-        patch.object(counted_files, "DELTA_SHARE", 10.0),
+        patch.object(evidence_files, "DELTAS_FROM", 1),
+        patch.object(evidence_files, "DELTA_SHARE", 10.0),
+        patch.object(evidence_files, "DELTAS_SHARE", 10.0),
     ):
         root, sources = Path(folder) / "zipped" / "ws", Path(folder) / "sources"
         sources.mkdir()
         with holdfast.open(root, engine="inline") as ws:
             begin(ws, LIVES[name])
-            go_on(ws, sources)
+            HISTORIES[name](ws, sources)
             ws.tidy(grace_s=0)
             print(ws.log())
         shutil.make_archive(str(FOLDER / name), "zip", root.parent)

@@ -36,6 +36,10 @@ STEP = 1
 def stepped(x):
     return x + STEP
 """
+WARM_UP = """
+def warm_up():
+    stepped(1)
+"""
 CALLER = """
 from holdfast.core.engine.kernels.callee import stepped
 from holdfast.core.engine.kernels.compiling import njit
@@ -85,7 +89,7 @@ class Copy:
     def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         removed = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "TMPDIR", "PYTHONPATH")
         environment = {name: value for name, value in os.environ.items() if name not in removed}
-        environment |= {"PYTHONPATH": str(self.root), "TMPDIR": str(self.temporary), "HOME": "/nonexistent"}
+        environment |= {"PYTHONPATH": str(self.root), "TMPDIR": str(self.temporary), "HOME": "/dev/null/home"}
         done = subprocess.run(
             [*ORDINARY, sys.executable, "-B", *arguments],
             env=environment | variables,
@@ -126,6 +130,25 @@ def test_what_is_compiled_in_is_compiled_again_when_it_changes(copy: Copy) -> No
         f"{OF_COPY}.callee.stepped",
         f"{OF_COPY}.caller.twice",
     ]
+
+
+def test_what_is_compiled_in_through_others_is_compiled_again(copy: Copy) -> None:
+    """A chain of three kernels, the last of them in another package."""
+    folder = copy.package / "core" / "rows" / "kernels"
+    folder.mkdir(parents=True)
+    for package in (folder, folder.parent):
+        (package / "__init__.py").write_text("")
+    last = CALLEE + WARM_UP
+    (folder / "last.py").write_text(last)
+    middle = last.replace("STEP = 1", "from holdfast.core.rows.kernels.last import stepped as by_one")
+    copy.write(callee=middle.replace("x + STEP", "by_one(x)"))
+    assert copy.run("-c", TWICE).stdout.split()[0] == "42"
+    before = {path.name for path in (copy.kernels / "__pycache__").glob("*.nbc")}
+    (folder / "last.py").write_text(last.replace("STEP = 1", "STEP = 2"))
+    assert copy.run("-c", TWICE).stdout.split()[0] == "44"
+    after = {path.name for path in (copy.kernels / "__pycache__").glob("*.nbc")}
+    assert len(before) == len(after) == 3
+    assert not before & after, "of all three"
 
 
 def test_times_of_files_do_not_matter(copy: Copy) -> None:
@@ -215,6 +238,23 @@ def test_much_is_compiled_beside_each_other(copy: Copy) -> None:
     assert copy.run("-c", code).stdout == f"{[42] * len(names)}\n0\n"
     # Of what is there already, one more type of arguments is compiled here.
     assert copy.run("-c", code.replace("40", "0.5")).stdout == f"{[2.5] * len(names)}\n{len(names) + 1}\n"
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is nothing beside the one core")
+def test_what_is_compiled_beside_starts_nothing_further(copy: Copy, tmp_path: Path) -> None:
+    """Each worker meets modules that nobody has compiled yet: it would begin all of it once more."""
+    names = [f"caller{i}" for i in range(compiling.MANY_MODULES + 1)]
+    copy.write(**dict.fromkeys(names, CALLER))
+    others = f"from holdfast.core.engine.kernels import {', '.join(names)}\n"
+    copy.write(caller=f"{others}{CALLER}    {names[0]}.twice(2)\n")
+    begun = tmp_path / "begun"
+    begun.mkdir(mode=0o777)
+    begun.chmod(0o777)
+    noted = f"\ndef main():\n    (pathlib.Path({str(begun)!r}) / str(os.getpid())).touch()\n    _main()\n"
+    source = (KERNELS / "warming.py").read_text()
+    copy.write(warming=source.replace("\ndef main(", "\nimport pathlib\ndef _main(") + noted)
+    copy.run("-m", "holdfast.kernels")
+    assert len([*begun.iterdir()]) == 1
 
 
 def test_a_damaged_entry_is_none(copy: Copy) -> None:
@@ -313,6 +353,23 @@ def test_all_kernels_are_kept_like_this() -> None:
             assert "import njit" not in source.replace(f"from {OF_COPY}.compiling import njit", "")
             name = ".".join(("holdfast", *path.relative_to(PACKAGE).with_suffix("").parts))
             assert ("@njit" in source) <= (name in modules)
+
+
+def test_what_is_compiled_in_is_of_kernel_modules() -> None:
+    """An edit of another module would not be seen: names that it gives are not used in compiled functions."""
+    for path in MODULES:
+        tree = ast.parse(path.read_text())
+        foreign = {
+            alias.asname or alias.name
+            for node in tree.body
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("holdfast.")
+            for alias in node.names
+            if "kernels" not in f"{node.module}.{alias.name}".split(".")
+        }
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and "njit" in "".join(map(ast.dump, node.decorator_list)):
+                used = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+                assert not used & foreign, f"{path}: {node.name} has {used & foreign} compiled in"
 
 
 def test_a_closure_is_refused() -> None:

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.rows.kernels import order_index
+from holdfast.core.rows.kernels.operators import GT, LT
 from holdfast.core.rows.kernels.order_index import Hits, OrderIndex
 from reference import order_index as reference
 
@@ -156,20 +157,18 @@ def test_many_chains() -> None:
     """More chains than the tails start with; the same by counting and by comparison sort."""
     rng = np.random.default_rng(5)
     a, b = (rng.permutation(4000) + 1 for _ in range(2))
-    index = order_index.build(a.astype(np.int32), b.astype(np.int32), order_index.GT, order_index.GT)
+    index = order_index.build(a.astype(np.int32), b.astype(np.int32), GT, GT)
     assert index.rank > 64
-    sparse = order_index.build(
-        (a * 100_000).astype(np.int32), (b * 100_000).astype(np.int32), order_index.GT, order_index.GT
-    )
+    sparse = order_index.build((a * 100_000).astype(np.int32), (b * 100_000).astype(np.int32), GT, GT)
     assert (index.rows == sparse.rows).all()
     assert (index.chain_offsets == sparse.chain_offsets).all()
 
 
 def test_one_chain_where_the_columns_agree() -> None:
     codes = np.arange(1, 101, dtype=np.int32)
-    assert order_index.build(codes, codes, order_index.LT, order_index.LT).rank == 1
-    assert order_index.build(codes, codes[::-1], order_index.LT, order_index.GT).rank == 1
-    assert order_index.build(codes, codes, order_index.LT, order_index.GT).rank == 100
+    assert order_index.build(codes, codes, LT, LT).rank == 1
+    assert order_index.build(codes, codes[::-1], LT, GT).rank == 1
+    assert order_index.build(codes, codes, LT, GT).rank == 100
 
 
 @pytest.mark.parametrize("op", ["=", "!="])

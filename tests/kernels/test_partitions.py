@@ -194,6 +194,26 @@ def test_reach(case: Candidates, chunk_values: int, pairs_each: int, n_calls: in
     event("some refuted have a prefix" if (reach >= 0)[~pending.any(axis=1)].any() else "none has")
 
 
+def test_what_evidence_refutes_before_its_turn_reaches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the first cluster too many pairs are compared for none of the keys, of the second, in a chunk of its
+    own, the only one; so the rows 2 and 3, which agree on the columns 0, 1 and 5, were never compared."""
+    for name, value in {"PAIRS_EACH": 1, "PAIRS_A_ROW": 0, "CHUNK_VALUES": 24, "KEY_CHUNKS": 1}.items():
+        monkeypatch.setattr(partitions, name, value)
+    rows = [[1, 1, 1, 1, 1, 1], [1, 1, 2, 1, 1, 2], [1, 1, 3, 2, 2, 3], [1, 1, 4, 3, 3, 3]]
+    values = np.array([*rows, [2, 1, 1, 1, 1, 1], [2, 2, 2, 2, 2, 2]], dtype=np.int32)
+    # The second is refuted by the rows 0 and 1, which refute the third as well.
+    keys = [(frozenset({0, 1, c}), frozenset({6})) for c in (2, 3, 4)]
+    case = Candidates(values, 0, keys, nulls_distinct=False)
+    pending, reach = case.masks([a for _, a in keys]), np.full(3, partitions.NOT_SEEN, dtype=np.int64)
+    masks, _ = partitions.refute(
+        values, np.arange(6, dtype=np.int32), np.array([0, 4, 6]), case.sequences,
+        case.masks([x for x, _ in keys]), pending, values.max(axis=0) + np.int64(1), False, reach,
+    )  # fmt: skip
+    assert {frozenset(positions_of(mask)) for mask in masks} == {frozenset({0}), frozenset({0, 1, 3, 4})}
+    assert pending.any(axis=1).tolist() == [True, False, False]
+    assert reach.tolist() == [2, partitions.NOT_ALL, partitions.NOT_ALL]
+
+
 @pytest.mark.parametrize("nulls_distinct", [False, True])
 @pytest.mark.parametrize("chunk_values", [50, 1 << 18])
 @pytest.mark.parametrize("offset", [0, 6000])
@@ -247,12 +267,15 @@ def test_climbs_end_at_maximal_agree_sets(pairs_each: int, case: Candidates) -> 
 CODED = st.lists(st.integers(0, 5), max_size=30)
 
 
-@given(CODED)
-def test_cluster(ids: list[int]) -> None:
-    rows, offsets = partitions.cluster(np.array(ids, dtype=np.int32), 6)
+@given(CODED, st.none() | st.sets(st.integers(1, 29)), st.booleans())
+def test_cluster(ids: list[int], cuts: set[int] | None, nulls_distinct: bool) -> None:
+    ends = [0, *sorted(c for c in cuts or () if c < len(ids)), len(ids)]
+    within = None if cuts is None else np.array(ends, dtype=np.int64)
+    rows, offsets = partitions.cluster(np.array(ids, dtype=np.int32), 6, within, nulls_distinct)
     assert (rows.dtype, offsets.dtype) == (np.int32, np.int64)
-    found = [rows[a:b].tolist() for a, b in itertools.pairwise(offsets.tolist())]
-    assert found == reference.cluster(ids)
+    clusters = [rows[a:b].tolist() for a, b in itertools.pairwise(offsets.tolist())]
+    parts = [range(len(ids))] if cuts is None else [range(a, b) for a, b in itertools.pairwise(ends)]
+    assert clusters == reference.cluster(ids, parts, nulls_distinct)
 
 
 @given(CODED, st.permutations(range(1, 6)), st.integers(1, 4), st.booleans(), st.data())

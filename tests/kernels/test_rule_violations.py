@@ -11,7 +11,7 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE
+from holdfast.core.rows.kernels.operators import EQ, GE, GT, LE, LT, NE
 from holdfast.denial.kernels import rule_violations
 from holdfast.denial.kernels.rule_violations import (
     SAMPLES,

@@ -74,13 +74,25 @@ def test_lots_joined_one_by_one_are_the_lots_joined_at_once(parts: list[Pairs], 
     empty = WitnessedEvidence.empty(n_words_for(WIDTH), WITNESSES)
     masks, witnesses = empty.masks, empty.witnesses
     for lot in lots:
-        masks, witnesses = module.joined(masks, witnesses, *lot, directed=directed)
+        masks, witnesses, _ = module.joined(masks, witnesses, *lot, directed=directed)
     everything = (np.concatenate(arrays) for arrays in zip(*lots, strict=True))
     at_once = module.joined(empty.masks, empty.witnesses, *everything, directed=directed)
     np.testing.assert_array_equal(masks, at_once[0])
     np.testing.assert_array_equal(witnesses, at_once[1])
-    again = module.joined(masks, witnesses, *at_once, directed=directed)
-    assert again[0] is masks, "nothing is new"
+    again, same, changed = module.joined(masks, witnesses, *at_once[:2], directed=directed)
+    assert again is masks, "nothing is new"
+    assert same is witnesses
+    assert not len(changed)
+
+
+@given(PAIRS, PAIRS)
+def test_joined_says_what_has_changed(a: Pairs, b: Pairs) -> None:
+    empty = WitnessedEvidence.empty(n_words_for(WIDTH), WITNESSES)
+    masks, witnesses, _ = module.joined(empty.masks, empty.witnesses, *arrays_of(a, WIDTH))
+    before = told(WitnessedEvidence(masks, witnesses))
+    masks, witnesses, changed = module.joined(masks, witnesses, *arrays_of(b, WIDTH))
+    after = told(WitnessedEvidence(masks, witnesses))
+    assert sets_of(changed) == {columns for columns in after if after[columns] != before.get(columns)}
 
 
 @given(PAIRS, PAIRS, PAIRS)

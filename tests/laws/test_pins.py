@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ SMALL = st.none() | st.integers(0, 3)
 ROW = st.tuples(SMALL, SMALL, SMALL)
 AT_MOST = st.sampled_from(["", "1", "3", "10%", "0.34", "50%", "100%"])
 INCLUSION = Side("parents", ("id",))
+RULE = "not(t.zip = s.zip and t.city != s.city)"
 Row = tuple[Any, ...]
 
 
@@ -48,9 +50,11 @@ def duplicates(values: list[Row], *, distinct: bool) -> int:
     return sum(n - 1 for n in Counter(telling).values())
 
 
-def pairs(rows: list[Row]) -> int:
-    """Ordered pairs that violate a -> b."""
-    return sum(r[2] == s[2] and r[3] != s[3] for r in rows for s in rows)
+def pairs(rows: list[Row], *, distinct: bool) -> int:
+    """Ordered pairs of different rows that violate a -> b."""
+    if distinct:
+        rows = [tuple(object() if v is None else v for v in row) for row in rows]
+    return sum(r[2] == s[2] and r[3] != s[3] for r, s in permutations(rows, 2))
 
 
 def against(pin: Pin, rows: list[Row], ids: set[int], *, distinct: bool) -> tuple[int, int]:
@@ -60,8 +64,8 @@ def against(pin: Pin, rows: list[Row], ids: set[int], *, distinct: bool) -> tupl
     if pin.kind == "ucc":
         at = [("no", "ref", "a", "b").index(c) for c in pin.columns]
         return duplicates([tuple(r[i] for i in at) for r in rows], distinct=distinct), len(rows)
-    if pin.kind == "dc":
-        return pairs(rows), len(rows) * (len(rows) - 1)
+    if pin.kind in ("dc", "fd"):
+        return pairs(rows, distinct=distinct), len(rows) * (len(rows) - 1)
     return sum(r[2] is not None and r[2] <= 1 for r in rows), len(rows)
 
 
@@ -108,7 +112,7 @@ def test_any_history(data: st.DataObject, how: tuple[Any, int], append_only: boo
             Wanted("children", ("ref", "b")),
             Wanted("children", ("ref",), INCLUSION),
             Wanted("children", rule="a > 1"),
-            *([] if distinct else [Wanted("children", rule="a -> b")]),
+            Wanted("children", rule="a -> b"),
         ]
         for each in wanted:
             pinned = pin(ws, each, {"at_most": data.draw(AT_MOST)})
@@ -352,17 +356,34 @@ def test_whatever_explain_takes_is_pinned(tmp_path: Path) -> None:
             ws.pin("children", "zip -> b")
 
 
-def test_functional_dependencies_of_distinct_nulls_cannot_be_pinned(tmp_path: Path) -> None:
-    """A pin would hold that does not mean what is asked: NULLs of rules are equal. The rule can be pinned."""
+def test_functional_dependencies_of_distinct_nulls(tmp_path: Path) -> None:
+    """They are no rules about two rows, of which NULLs are equal: both can be pinned, and differ."""
     with holdfast.open(tmp_path / "w", engine="inline") as ws:
         rows = pa.table({"zip": ["1", None, None], "city": ["Rome", "Bern", "Oslo"]})
         ws.track("t", rows, kinds=("fd",), nulls="distinct")
         assert ws.explain("t", "zip -> city").holds
         assert ws.violations("t", "zip -> city").holds
-        with pytest.raises(UsageError, match="are distinct, and those of a rule are equal, so 'zip -> city'"):
-            ws.pin("t", "zip -> city")
-        assert not ws.pins()
         ws.mute("t", "zip -> city")
-        ws.pin("t", "not(t.zip = s.zip and t.city != s.city)")
-        [pin] = ws.pins()
-        assert not pin.holds
+        pinned = ws.pin("t", "zip -> city", at_most=1)
+        assert not ws.muted()
+        assert (pinned.kind, str(pinned), pinned.holds) == ("fd", "zip -> city", True)
+        assert pinned.to_dict()["rule"] == {
+            "kind": "fd", "table": "t", "lhs": ["zip"], "rhs": "city", "error": 0.0,
+        }  # fmt: skip
+        assert not ws.pin("t", RULE).holds
+        assert [str(pin) for pin in ws.pins()] == ["zip -> city", RULE]
+        # As the list of functional dependencies has them.
+        [determined] = [d for d in ws.dependencies("fd", "t") if d.name == "zip -> city"]
+        assert ws.pin("t", determined, severity="warning").terms.severity == "warning"
+        assert len(ws.pins()) == 2
+        # Cities that are not known differ, zips that are not known say nothing.
+        done = ws.apply("t", inserts=pa.table({"zip": ["2", "2", None], "city": [None, None, "Rome"]}))
+        by_name = {str(pin): pin for pin in done.pins}
+        broken = by_name["zip -> city"]
+        assert (broken.n_violations, broken.holds) == (2, False)
+        assert {w.values["zip"] for pair in broken.witnesses for w in pair} == {"2"}
+        assert by_name[RULE].n_violations == 6  # of the zips that are not known
+        # The same number as `explain` and the errors of lists have.
+        assert broken.error == ws.explain("t", "zip -> city").error
+        ws.pin("t", "zip -> city", remove=True)
+        assert [str(pin) for pin in ws.pins()] == [RULE]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -126,6 +127,27 @@ def test_what_a_key_has_outlived_speaks_for_it(n_rows: int, less: float, more: f
     assert KeyScores(facts, {})(("name",)) == KeyScores(facts, {("name",): 0.0})(("name",)) == new
 
 
-def test_wide_tables_have_more_combinations_than_a_float() -> None:
-    columns = [integers(f"c{i}", i, 10**6, 10**6) for i in range(200)]
+@pytest.mark.parametrize("n", [200, 2_000])
+def test_wide_tables_have_more_combinations_than_a_float(n: int) -> None:
+    columns = [integers(f"c{i}", i, 10**6, 10**6) for i in range(n)]
     assert 0 <= KeyScores(columns)(tuple(f.column for f in columns)) < WORTH
+
+
+KEYS = st.lists(st.lists(st.sampled_from("abcdef"), max_size=4, unique=True).map(tuple), unique=True)
+
+
+@given(KEYS, st.data(), st.integers(1, 5_000))
+def test_keys_are_weighed_together_as_one_by_one(
+    keys: list[tuple[str, ...]], data: st.DataObject, n_rows: int
+) -> None:
+    """And whatever they have outlived, the primary key is one of those that may be it."""
+    facts = [integers(c, i, n_rows, data.draw(st.integers(0, n_rows))) for i, c in enumerate("abcdef")]
+    outlived = {key: data.draw(st.floats(0, 1)) for key in keys}
+    scores = KeyScores(facts, outlived)
+    assert scores.scores(keys).tolist() == [scores(key) for key in keys]
+    assert scores.primary(keys) == scores.primary(scores.contenders(keys))
+    assert scores.primary(keys) == max(
+        (key for key in keys if key and scores(key) >= WORTH),
+        key=lambda key: (scores(key), -len(key)),
+        default=None,
+    )

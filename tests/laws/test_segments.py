@@ -10,10 +10,11 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +23,9 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 import holdfast
-from holdfast.core.rows import codes, relation
+from holdfast.core.rows import codes, relation, tasks
 from holdfast.core.rows.deletes import write_deletes
+from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import (
     CodeCollisionError,
     Segment,
@@ -33,8 +35,9 @@ from holdfast.core.rows.segments import (
     write_index,
     write_segment,
 )
-from holdfast.core.rows.table_state import agreeing_pairs
+from holdfast.core.rows.table_state import SegmentRef, agreeing_pairs, values_at_most
 from holdfast.core.store.arrow_types import arrow_schema, type_of
+from holdfast.core.store.files import FileRef
 from holdfast.core.store.format import create_marker, text_key
 from holdfast.core.words.schema import Column, Nulls, Schema
 from reference import encode as reference
@@ -211,6 +214,29 @@ def test_columns_are_ranked_by_the_pairs_that_agree(tmp_path: Path, nulls: Nulls
     assert agreeing_pairs(older, 3, nulls_distinct=True) == [5, 5, 15]
 
 
+CELLS = st.lists(st.tuples(st.none() | st.integers(0, 1), st.none(), st.integers(0, 1)), max_size=6)
+
+
+@given(st.lists(st.tuples(CELLS, st.data()), max_size=3))
+def test_who_has_a_value_is_known_as_far_as_deletes_allow(batches: list[tuple[Any, st.DataObject]]) -> None:
+    """All of them, some without, or nobody knows: never the one where it is the other."""
+    segments, live = [], []
+    for number, (rows, data) in enumerate(batches):
+        gone = data.draw(st.sets(st.sampled_from(range(len(rows))))) if rows else set()
+        nulls = tuple(sum(row[c] is None for row in rows) for c in range(3))
+        file = FileRef("s", 0, "")
+        segments.append(SegmentRef(number, len(rows), file, (0, 0, 0), n_deleted=len(gone), nulls=nulls))
+        live += [row for i, row in enumerate(rows) if i not in gone]
+    for c, at_most in enumerate(values_at_most(segments, 3)):
+        n_values = sum(row[c] is not None for row in live)
+        if not any(s.n_deleted for s in segments):
+            assert at_most == n_values
+        assert at_most is None or n_values <= at_most <= len(live)
+        assert at_most != len(live) or n_values == len(live)
+    older = [replace(s, nulls=()) for s in segments]
+    assert values_at_most(older, 3) == ([None] * 3 if older else [0] * 3)
+
+
 def _written(s: Store, rows: pa.Table):  # type: ignore[no-untyped-def]
     [columns] = encode_rows(rows, s.schema, text_key(s.root))
     return write_segment(s.root, FOLDER, 99, columns, s.locator)
@@ -284,6 +310,56 @@ def test_merged_segments_have_a_limit(tmp_path: Path, monkeypatch: pytest.Monkey
         opened = [open_segment(rows.root, ref, rows.schema) for ref in rows.segments]
         values = [v for s in opened for v in s.rows(np.arange(s.ref.n_rows))["a"].to_pylist()]
         assert sorted(values) == list(range(5, 270))
+
+
+@pytest.mark.parametrize("largest", [30, 1_000])
+def test_merges_leave_a_table_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, largest: int) -> None:
+    """One task never writes more than its share of the table, and segments never become many."""
+    monkeypatch.setattr(relation, "MERGED_FEW", 1)
+    monkeypatch.setattr(relation, "SMALLEST_TIER", 1)
+    monkeypatch.setattr(relation, "MERGED_ROWS" if largest > 30 else "MERGED_CELLS", largest)
+    merged: list[int] = []
+    merge = tasks.merge_run
+
+    def noted(payload: Mapping[str, Any]) -> bytes:
+        merged.append(sum(s["n_rows"] - s["n_deleted"] for s in payload["segments"]))
+        return merge(payload)
+
+    noted.__qualname__ = merge.__qualname__
+    noted.__module__ = merge.__module__
+    monkeypatch.setattr(tasks, "merge_run", noted)
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+
+        def sizes() -> list[int]:
+            return [s.n_live for s in ws.writer.tables.state("t").segments]
+
+        with monkeypatch.context() as patch:
+            patch.setattr(relation, "MERGE_FANOUT", 99)
+            ws.track("t", pa.table({"a": range(10)}))
+            for i in range(1, 32):
+                ws.apply("t", inserts=pa.table({"a": range(10 * i, 10 * i + 10)}))
+        assert sizes() == [10] * 32
+        ws.apply("t", inserts=pa.table({"a": [-1]}))
+        share = min(largest, 321 // relation.MERGED_SHARE)
+        whole = share // 10  # the last ones have room for others
+        n_left = 32 % whole or whole
+        assert sorted(sizes()) == sorted([10 * whole] * ((32 - n_left) // whole) + [10] * n_left + [1])
+        end = 320
+        for n in np.random.default_rng(7).integers(1, 12, 150).tolist():
+            ws.apply("t", inserts=pa.table({"a": range(end, end + n)}))
+            end += n
+            assert max(merged) <= min(largest, (end + 1) // relation.MERGED_SHARE)
+            assert len(sizes()) <= 2 * (end // share) + relation.MERGE_FANOUT
+        assert sum(sizes()) == end + 1
+        # Segments of which most is gone are written again side by side.
+        runs: list[int] = []
+        run = Relation.run
+        monkeypatch.setattr(
+            Relation, "run", lambda r, t, p, *a, **k: runs.append(t is noted) or run(r, t, p, *a, **k)
+        )
+        ws.apply("t", deletes=pa.table({"a": [i for i in range(320) if i % 10]}))
+        assert sum(runs) <= 3
+        assert sum(sizes()) == end + 1 - 288
 
 
 def reads_ahead(path: Path) -> bool:

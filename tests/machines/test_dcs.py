@@ -25,7 +25,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule, run_s
 
 import holdfast
 from holdfast.core.cover.kernels import repair, search, within
-from holdfast.core.evidence import comparison, counted, counted_files, folded_scan, probe, refute
+from holdfast.core.evidence import comparison, counted, evidence_files, folded_scan, probe, refute
 from holdfast.core.evidence import witnessed as evidence
 from holdfast.core.evidence.probe_place import Place
 from holdfast.core.words.change import Change, DependencyChange
@@ -71,9 +71,11 @@ IN_PARTS: tuple[tuple[Any, str, Any], ...] = (
     (Place, "BLOCK", 8),
     (probe, "TASK_NS", 100.0),
     (dc_plan, "STATISTICS_ROWS", 3),
-    (counted_files, "DELTAS_FROM", 0),
-    (counted_files, "DELTA_SHARE", 1e9),
-    (counted_files, "MAX_DELTAS", 2),
+    (evidence_files, "DELTAS_FROM", 0),
+    (evidence_files, "DELTA_SHARE", 1e9),
+    (evidence_files, "DELTAS_SHARE", 1e9),
+    (evidence_files, "MAX_DELTAS", 2),
+    (evidence_files, "MAX_WITNESS_DELTAS", 2),
     (repair, "BROKEN_SHARE", 0),
     (search, "LOOKS_PER_CALL", 50),
     (search, "FIRST_CAPACITY", 1),

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from holdfast.core.cover import approximate, cover, history
-from holdfast.core.evidence import comparison, counted, counted_files, refute, selective, validation
+from holdfast.core.evidence import comparison, counted, evidence_files, refute, selective, validation
 from holdfast.core.evidence import witnessed as evidence
 from holdfast.core.evidence.kernels import agree_index, partitions
 from holdfast.core.words.change import Change, DependencyChange, Pair
@@ -43,15 +43,20 @@ OTHER_LIMITS: list[tuple[Any, str, Any]] = [
     (selective, "PROBED_ALWAYS", 0),
     (fd_witnessed, "PAIRS_PER_ROW", 0),
     (keys, "PAIRS_PER_ROW", 0),
-    (counted_files, "DELTAS_FROM", 0),
-    (counted_files, "DELTA_SHARE", 1e9),
-    (counted_files, "MAX_DELTAS", 2),
+    (evidence_files, "DELTAS_FROM", 0),
+    (evidence_files, "DELTA_SHARE", 1e9),
+    (evidence_files, "DELTAS_SHARE", 1e9),
+    (evidence_files, "MAX_DELTAS", 2),
     (comparison, "TASK_COMPARE", 8),
     (validation, "GATHER_VALUES", 8),
     (validation, "MATRIX_VALUES", 0),
+    (validation, "NARROWED_ROWS", 0),
     (validation, "SAMPLE_ROWS", 1),
     (validation, "CLUSTER_ROWS", 2),
     (partitions, "CHUNK_VALUES", 4),
+    (partitions, "KEY_CHUNKS", 1),
+    (partitions, "PAIRS_EACH", 0),
+    (partitions, "PAIRS_A_ROW", 1),
     (partitions, "LEAF_ROWS", 2),
     (partitions, "MAX_MASKS", 2),
     (agree_index, "WORDS_PER_CALL", 4),

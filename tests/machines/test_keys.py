@@ -29,11 +29,13 @@ from hypothesis.stateful import (
 
 import holdfast
 from holdfast.core.cover.news import plain
+from holdfast.core.evidence import validation
 from holdfast.core.rows import codes, relation
 from holdfast.core.words.change import Change, Pair
 from holdfast.errors import AbsentRowError, AmbiguousRowError, HoldfastError
 from reference import keys as oracle
 from reference.keys import Row, canonical_row
+from relations import check_evidence
 from strategies import VARIED, Shape, batches, varied_shapes
 
 TABLE = "t"
@@ -48,6 +50,8 @@ class Keys(RuleBasedStateMachine):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(relation, "MERGE_FANOUT", 3)
+        self.patch.setattr(relation, "MERGED_FEW", 4)
+        self.patch.setattr(validation, "NARROWED_ROWS", 0)
         if self.colliding:
             honest = codes.hash_texts
             self.patch.setattr(codes, "hash_texts", lambda texts, key: honest(texts, key) & 3)
@@ -392,6 +396,12 @@ class Keys(RuleBasedStateMachine):
         for p in self.ws.pins(TABLE):
             positions = [self.shape.names.index(n) for n in p.columns]
             assert p.holds == oracle.is_unique(self.rows, positions, self.nulls)
+
+    @precondition(lambda self: self.tracked)
+    @invariant()
+    def evidence_is_saved(self) -> None:
+        for table in self.ws.tables():
+            check_evidence(self.ws, table)
 
 
 class CollidingKeys(Keys):

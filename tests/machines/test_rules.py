@@ -1,13 +1,13 @@
 """The contract of rules that people write: after any history, the pairs of rows that violate each are known.
 
-The machine of keys drives one table, of which rules about two rows are pinned and unpinned, whatever else is
-tracked. After every step each rule must have as many violations as the oracle counts, and come with pairs of
-live rows that violate it; a batch must tell the same of them.
+The machine of keys drives one table, of which rules about two rows and functional dependencies are pinned and
+unpinned, whatever else is tracked. After every step each rule must have as many violations as the oracle
+counts, and come with pairs of live rows that violate it; a batch must tell the same of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -19,6 +19,9 @@ import holdfast
 from holdfast.core.evidence import refute
 from holdfast.core.rows import relation
 from holdfast.core.words.change import Change, Pin
+from holdfast.core.words.dependency import Fd
+from holdfast.core.words.notation import arrow_text
+from holdfast.core.words.schema import Nulls
 from holdfast.denial import pair_rule, violation_changes, violations
 from holdfast.denial.kernels import rule_violations
 from holdfast.errors import UsageError
@@ -26,7 +29,11 @@ from machines.test_dcs import Rule, dc_shapes, rule_text, same_rule, written_rul
 from machines.test_keys import QUIET, TABLE, Keys
 from reference import dcs as oracle
 from reference.keys import Row
+from reference.rule_violations import with_distinct_nulls
 from strategies import Shape
+
+# A rule, and what its NULLs are.
+Asked = tuple[Rule, Nulls]
 
 # Limits of production that small tables never reach: with these, they take the other paths.
 OTHER_LIMITS: list[tuple[Any, str, Any]] = [
@@ -54,30 +61,53 @@ class Rules(Keys):
     @initialize(
         data=st.data(),
         kinds=st.sampled_from([("ucc",), ("ind",), ("fd",), ("dc",)]),
+        nulls=st.sampled_from(["equal", "distinct"]),
         other_limits=st.booleans(),
     )
-    def track(self, data: st.DataObject, kinds: tuple[str, ...], other_limits: bool) -> None:  # type: ignore[override]
+    def track(  # type: ignore[override]
+        self, data: st.DataObject, kinds: tuple[str, ...], nulls: Nulls, other_limits: bool
+    ) -> None:
         for module, name, value in OTHER_LIMITS if other_limits else ():
             self.patch.setattr(module, name, value)
         self.shape: Shape = data.draw(dc_shapes(hashed_only=self.colliding))
         self.row_key = data.draw(st.sampled_from([(), (self.shape.names[0],)]))
         self.rows = data.draw(self.shape.rows(max_size=10))
-        self.rules: list[Rule] = []
-        self.ws.track(TABLE, self.table(self.rows), kinds=kinds, row_key=self.row_key)
+        self.nulls = nulls
+        self.rules: list[Asked] = []
+        self.ws.track(TABLE, self.table(self.rows), kinds=kinds, row_key=self.row_key, nulls=nulls)
         self.tracked = True
         self.record()
 
-    def violating(self, asked: Rule) -> list[tuple[int, int]]:
-        return oracle.violating(self.rows, self.shape.names, asked)
+    def violating(self, asked: Asked, rows: Sequence[Row] | None = None) -> list[tuple[int, int]]:
+        rule, nulls = asked
+        rows = self.rows if rows is None else rows
+        if nulls == "distinct":
+            rows = list(with_distinct_nulls(dict(enumerate(rows))).values())
+        return oracle.violating(rows, self.shape.names, rule)
+
+    def written(self, asked: Asked, data: st.DataObject) -> str:
+        """As it may be asked for: a functional dependency of a table whose NULLs are distinct is no rule."""
+        rule, nulls = asked
+        if nulls == "equal":
+            return rule_text(rule, data)
+        *lhs, rhs = (left for left, _, _ in rule)
+        return arrow_text(data.draw(st.permutations(lhs)), rhs)
 
     # -- rules ----------------------------------------------------------------------------------------
 
     @precondition(lambda self: self.tracked)
     @rule(data=st.data())
     def pin(self, data: st.DataObject) -> None:
-        asked = data.draw(written_rules(self.shape))
-        told = self.ws.pin_rule(rule_text(asked, data), table=data.draw(st.sampled_from([None, TABLE])))
-        self.rules = [*(r for r in self.rules if not same_rule(r, asked)), asked]
+        if data.draw(st.booleans()):
+            asked: Asked = data.draw(written_rules(self.shape)), "equal"
+            text = self.written(asked, data)
+        else:
+            lhs = data.draw(st.lists(st.sampled_from(self.shape.names), max_size=2, unique=True))
+            rhs = data.draw(st.sampled_from(self.shape.names))
+            asked = as_words(lhs, rhs), self.nulls
+            text = arrow_text(lhs, rhs)
+        told = self.ws.pin_rule(text, table=data.draw(st.sampled_from([None, TABLE])))
+        self.rules = [*(r for r in self.rules if not same(r, asked)), asked]
         self.check_pin(told, asked)
         self.record()
 
@@ -86,11 +116,11 @@ class Rules(Keys):
     def unpin(self, data: st.DataObject) -> None:
         if self.rules:
             gone = data.draw(st.sampled_from(self.rules))
-            self.ws.pin_rule(rule_text(gone, data), table=TABLE, remove=True)
+            self.ws.pin_rule(self.written(gone, data), table=TABLE, remove=True)
             self.rules.remove(gone)
             self.record()
             with pytest.raises(UsageError, match="not pinned"):
-                self.ws.pin_rule(rule_text(gone, data), table=TABLE, remove=True)
+                self.ws.pin_rule(self.written(gone, data), table=TABLE, remove=True)
 
     @rule()
     def restart(self) -> None:
@@ -111,13 +141,13 @@ class Rules(Keys):
 
     def check_pins(self, pins: list[Pin]) -> None:
         assert len(pins) == len(self.rules)
-        by_rule = {frozenset(_rule(pin)): pin for pin in pins}
+        by_rule = {_told(pin): pin for pin in pins}
         for asked in self.rules:
-            self.check_pin(by_rule[frozenset(asked)], asked)
+            self.check_pin(by_rule[_identity(asked)], asked)
 
-    def check_pin(self, pin: Pin, asked: Rule) -> None:
+    def check_pin(self, pin: Pin, asked: Asked) -> None:
         """As many pairs as there are, and some of them; none only if there is none."""
-        assert set(_rule(pin)) == set(asked)
+        assert _told(pin) == _identity(asked)
         found = self.violating(asked)
         assert pin.n_violations == len(found)
         assert pin.holds == (not found)
@@ -129,23 +159,23 @@ class Rules(Keys):
             self.check_pair(pair, (), self.rows)
             plain = {self.plain_row(row): row for row in self.rows}
             t, s = (plain[tuple(w.values[name] for name in self.shape.names)] for w in pair)
-            assert (0, 1) in oracle.violating([t, s], self.shape.names, asked)
+            assert (0, 1) in self.violating(asked, [t, s])
 
     def record(self) -> None:
-        counts = {frozenset(r): len(self.violating(r)) for r in self.rules}
+        counts = {_identity(r): len(self.violating(r)) for r in self.rules}
         self.recorded[self.ws.version] = counts, len(self.rows), None
 
     def check_version(self, version: int) -> None:
         counts, n_rows, _ = self.recorded[version]
-        assert {frozenset(_rule(p)): p.n_violations for p in self.ws.pins(TABLE, at=version)} == counts
+        assert {_told(p): p.n_violations for p in self.ws.pins(TABLE, at=version)} == counts
         assert self.ws.n_rows(TABLE, at=version) == n_rows
 
     @precondition(lambda self: self.tracked)
     @invariant()
     def matches_the_oracle(self) -> None:
         assert self.ws.n_rows(TABLE) == len(self.rows)
-        told = {frozenset(_rule(p)): p.n_violations for p in self.ws.pins(TABLE)}
-        assert told == {frozenset(r): len(self.violating(r)) for r in self.rules}
+        told = {_told(p): p.n_violations for p in self.ws.pins(TABLE)}
+        assert told == {_identity(r): len(self.violating(r)) for r in self.rules}
 
 
 class CollidingRules(Rules):
@@ -154,9 +184,25 @@ class CollidingRules(Rules):
     colliding = True
 
 
-def _rule(pin: Pin) -> Rule:
+def as_words(lhs: Sequence[str], rhs: str) -> Rule:
+    """A functional dependency as a rule."""
+    return (*((c, "=", c) for c in lhs), (rhs, "!=", rhs))
+
+
+def same(one: Asked, other: Asked) -> bool:
+    return one[1] == other[1] and same_rule(one[0], other[0])
+
+
+def _identity(asked: Asked) -> Any:
+    return frozenset(asked[0]), asked[1]
+
+
+def _told(pin: Pin) -> Any:
+    if isinstance(pin.rule, Fd):
+        assert str(pin) == arrow_text(pin.rule.lhs, pin.rule.rhs)
+        return _identity((as_words(pin.rule.lhs, pin.rule.rhs), "distinct"))
     assert pin.rule is not None
-    return tuple((p.left, p.op, p.right) for p in pin.rule.predicates)
+    return _identity((tuple((p.left, p.op, p.right) for p in pin.rule.predicates), "equal"))
 
 
 @pytest.mark.parametrize(("machine", "n"), [(Rules, 14), (CollidingRules, 6)])

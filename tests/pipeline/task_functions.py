@@ -182,6 +182,20 @@ def wait_for_the_end(payload: Payload) -> bytes:
     return b""
 
 
+def to_every_part(payload: Payload) -> Iterator[tuple[int, bytes]]:
+    for part in range(payload["parts"]):
+        yield part, b"block"
+
+
+def partition_of_blocks(blocks: Iterator[bytes], payload: Payload) -> bytes:
+    """The number of the partition, and how many blocks are there."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    return json.dumps([context.partitionId(), len(list(blocks))]).encode()
+
+
 def by_remainder(payload: Payload) -> Iterator[tuple[int, bytes]]:
     """Numbers, in a block for each remainder."""
     1 // payload["n"]

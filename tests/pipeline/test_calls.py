@@ -8,6 +8,8 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +21,24 @@ from pyspark.sql import SparkSession
 
 from holdfast.core.engine.calls import STAGED_BYTES, Calls, calls_of
 from holdfast.core.engine.engine import Engine, echo
-from holdfast.core.evidence import comparison
+from holdfast.core.evidence import comparison, refute
 from holdfast.core.evidence.agree_probe import probe
 from holdfast.core.evidence.comparison import compare_inserts
 from holdfast.core.evidence.refute import validate
 from holdfast.core.rows.differing import difference
 from holdfast.core.rows.kernels.masks import mask_of
+from holdfast.core.rows.kernels.order_index import LT, NE
 from holdfast.core.rows.relation import Relation
+from holdfast.core.rows.row_sample import sample_rows
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.store.bucket import Bucket
 from holdfast.core.store.files import FileRef
 from holdfast.core.words.schema import Column, Schema, Type
+from holdfast.denial.pair_rule import Rule
+from holdfast.denial.violations import verify
+from holdfast.inclusions.generator import GeneratorState, RunRef, ValueTable
+from holdfast.inclusions.missing import orphans
+from holdfast.inclusions.tuples import Look, TableRows, missing_tuples, refuting_rows
 from trust.object_store import Faults, Store, through
 
 leaves = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5), st.floats(allow_nan=False))
@@ -115,8 +124,17 @@ class Counting(Engine):
     """Does not run anything: counts what a job would carry."""
 
     def run_job(self, calls: Any, progress: Any) -> Any:
-        listed = Calls.of(calls)
-        self.n_calls, self.n_bytes = len(listed), listed.n_bytes
+        self.calls = Calls.of(calls)
+        self.n_calls, self.n_bytes = len(self.calls), self.calls.n_bytes
+        raise StopIteration
+
+    def exchange(self, *steps: Any, relays: Any = (), **_: Any) -> Any:
+        produce, payloads, consume, consumers, _progress = steps
+        listed = [
+            Calls.of([(f.__name__, payload) for payload in some])
+            for f, some in ((produce, payloads), *relays, (consume, consumers))
+        ]
+        self.n_calls, self.n_bytes = sum(map(len, listed)), sum(calls.n_bytes for calls in listed)
         raise StopIteration
 
     def check_root(self) -> None:
@@ -127,7 +145,7 @@ class Counting(Engine):
         return 400
 
 
-N_COLUMNS, N_ROWS = 50, 952_381
+N_COLUMNS, N_ROWS = 50, 952_382
 
 
 def references(first: int, n: int) -> tuple[SegmentRef, ...]:
@@ -165,13 +183,70 @@ def test_a_round_over_a_billion_rows(tmp_path: Path) -> None:
     assert engine.n_bytes < 5_000_000
 
 
-BATCH = references(1_050, 250)
+def test_the_same_round_by_shuffle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Counting, "shuffles", True)
+    monkeypatch.setattr(refute, "text_key", lambda root: (1, 2))
+    engine = Counting(mode="spark")
+    candidates = np.stack([mask_of([c, (c + 1) % N_COLUMNS], 1) for c in range(36)])
+    with pytest.raises(StopIteration):
+        validate(large(tmp_path, engine), candidates)
+    assert engine.n_calls > 2 * 10_000
+    assert engine.n_bytes < 10_000_000
+
+
+def test_a_sample_of_a_billion_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Relation, "are_far", lambda self, segments: True)
+    engine = Counting(mode="spark")
+    relation = large(tmp_path, engine)
+    assert relation.n_rows > 1_000_000_000
+    with pytest.raises(StopIteration):
+        sample_rows(relation, 2_000)
+    assert sum(engine.calls[i][1]["n_rows"] for i in range(engine.n_calls)) == 2_000
+    assert engine.n_bytes < 5_000_000
+
+
+BATCH = references(1_050, 100)
 KEYS = np.stack([mask_of([c, c + 1], 1) for c in range(3)])
-PAIRING: dict[str, Callable[[Relation], object]] = {
-    "locate": lambda table: table.locate(BATCH, range(N_COLUMNS)),
-    "difference": lambda table: difference(table, BATCH),
-    "probe": lambda table: probe(table.with_segments(BATCH), BATCH, KEYS, [1, 2]),
-    "compare": lambda table: compare_inserts(table.with_segments(BATCH), BATCH),
+LOOKS = [Look("t", "u", columns, (0, 1), everything=True) for columns in combinations(range(N_COLUMNS), 2)]
+LACKS = Rule(((0, NE, 1), (2, LT, 3)))
+
+
+def included(table: Relation, *, deleted: bool = False) -> dict[str, TableRows]:
+    """Two tables, of the second of which a batch may have deleted some rows of segments."""
+    gone = tuple((ref, np.arange(3)) for ref in BATCH) if deleted else ()
+    return {name: TableRows(table, (), gone if name == "u" else (), None, False) for name in ("t", "u")}
+
+
+def lost(table: Relation) -> object:
+    """All inclusions, after deletes in a hundred segments."""
+    looks = [replace(look, everything=False) for look in LOOKS]
+    return refuting_rows(included(table, deleted=True), looks)
+
+
+def missing_values(table: Relation) -> object:
+    files = tuple(ref.file for ref in references(0, 1_024))
+    columns = table.schema.names
+    of_table = ValueTable("t", 0, columns)
+    state = GeneratorState((of_table,), len(columns), (RunRef(10**9, 10, files, append_only=False),))
+    return orphans(state, table, of_table, columns[0], 1, None)
+
+
+# Of each how many calls there are at least, and how many times a segment or a run is written.
+PAIRING: dict[str, tuple[int, int, Callable[[Relation], object]]] = {
+    "locate": (105_000, 1, lambda table: table.locate(BATCH, range(N_COLUMNS))),
+    "difference": (105_000, 1, lambda table: difference(table, BATCH)),
+    "probe": (105_000, 1, lambda table: probe(table.with_segments(BATCH), BATCH, KEYS, [1, 2])),
+    "compare": (105_000, 1, lambda table: compare_inserts(table.with_segments(BATCH), BATCH)),
+    "inclusions": (20_000, 2, lambda table: refuting_rows(included(table), LOOKS)),
+    "inclusions that lost rows": (2_000, 2, lost),
+    "missing tuples": (
+        1_050,
+        2,
+        lambda table: missing_tuples(*included(table).values(), LOOKS[0], None),
+    ),
+    "missing values": (1_050, 1, missing_values),
+    "rules": (60_000, 1, lambda table: verify(table, [LACKS])),
+    "rules that sample": (60_000, 1, lambda table: verify(table, [LACKS], 1_000)),
 }
 
 
@@ -179,20 +254,27 @@ PAIRING: dict[str, Callable[[Relation], object]] = {
 def test_a_large_batch_of_a_large_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pairing: str
 ) -> None:
-    """250 segments with each of 1,050 and, of some, with each other: a segment is written out once, not for
-    each of 262,500 pairs. A call is some numbers."""
+    """100 segments with each of 1,050 and, of some, with each other; or these with all of a table: a segment
+    is written out once, not for each of 105,000 pairs. A call is some numbers."""
     engine, written = Counting(mode="spark"), 0
     monkeypatch.setattr(comparison, "MAX_PARTS", 1)
-    to_dict = SegmentRef.to_dict
+    monkeypatch.setattr(Relation, "stage", lambda self, what, **arrays: {"name": f"staging/{what}"})
+    n_calls, times, build = PAIRING[pairing]
 
-    def counted(ref: SegmentRef) -> dict[str, Any]:
-        nonlocal written
-        written += 1
-        return to_dict(ref)
+    def counted(kind: type[SegmentRef | RunRef]) -> None:
+        to_dict: Callable[[Any], dict[str, Any]] = kind.to_dict
 
-    monkeypatch.setattr(SegmentRef, "to_dict", counted)
+        def counting(ref: Any) -> dict[str, Any]:
+            nonlocal written
+            written += 1
+            return to_dict(ref)
+
+        monkeypatch.setattr(kind, "to_dict", counting)
+
+    counted(SegmentRef)
+    counted(RunRef)
     with pytest.raises(StopIteration):
-        PAIRING[pairing](large(tmp_path, engine))
-    assert engine.n_calls >= 250 * 1_050
-    assert written <= 2 * (250 + 1_050)
-    assert engine.n_bytes < 5_000_000 + 100 * engine.n_calls
+        build(large(tmp_path, engine))
+    assert engine.n_calls >= n_calls
+    assert written <= 2 * times * (100 + 1_050)
+    assert engine.n_bytes < times * 5_000_000 + 100 * engine.n_calls

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import gzip
+import io
 import json
 import math
 import shlex
@@ -19,11 +20,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import holdfast
+from holdfast.app.report.changes import print_change
+from holdfast.app.report.paper import Paper
 from holdfast.core.rows import encoding
 from holdfast.core.sources import ReadOptions, csv_plan
 from holdfast.core.sources.csv_comments import without_comments
 from holdfast.core.sources.respelling import WORDS
 from holdfast.errors import ColumnTypeError, SchemaError, SourceError, UnknownColumnError, UsageError
+from relations import live_rows
 
 
 @pytest.fixture
@@ -39,7 +43,7 @@ def tracked(text: str, **options: Any) -> tuple[dict[str, list[Any]], dict[str, 
         path.write_text(text, newline="")
         change = ws.track("t", path, options=options)
         relation = ws.writer.tables.rows(ws.writer.tables.state("t"))
-        columns = relation.fetch(relation.row_ids()).to_pydict()
+        columns = live_rows(relation).to_pydict()
         return columns, {c.name: str(c.type) for c in ws.schema("t").columns}, change.notes
 
 
@@ -172,7 +176,8 @@ def test_times_on_days(
         (["31/12/26 14:05"], "text", "since their years have two digits"),
         (["05-Jan-2026", "6 May 2026"], "text", "since their months are words; 2026-12-31 and 31/12/2026"),
         (["January 5, 2026", "dec. 31 2025"], "text", "since their months are words"),
-        (["5:05 PM", "11:30:15 a.m."], "text", "times of the day are texts as they are spelt; --types"),
+        (["5:05 PM", "11:30:15 a.m."], "text", "times of the day are texts as they are spelt, which have"),
+        (["17:05", "9:30"], "text", "--types x=time reads them"),
         (["yes", "No"], "text", "x: yes and no are texts; --types x=bool reads them as booleans"),
         (["t", "f", "T"], "text", "x: t and f are texts; --types x=bool"),
         (["12/31/2026 2:05 PM"], "text", "dates are texts as they are spelt"),
@@ -191,17 +196,51 @@ def test_what_looks_like_a_date_or_a_number_is_told(texts: list[str], kind: str,
     assert kind != "text" or values == texts
 
 
+CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S%p")
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(st.times(), st.sampled_from(CLOCKS)),
+        min_size=1,
+        max_size=5,
+    ),
+    st.booleans(),
+)
+def test_times_of_the_day_however_they_are_spelt(spelt: list[tuple[dt.time, str]], padded: bool) -> None:
+    """Where the type is said; else they are texts, and it is said that they are."""
+    texts, times = [], []
+    for time, form in spelt:
+        text = time.strftime(form)
+        texts.append(text if padded else text.removeprefix("0").replace("PM", "p.m.").replace("AM", "am"))
+        time = time if "%f" in form else time.replace(microsecond=0)
+        times.append(time if "%S" in form else time.replace(second=0))
+    assert column(texts, types={"x": "time"})[:2] == (times, "time[us]")
+    values, kind, notes = column(texts)
+    assert (values, kind) == (texts, "text")
+    assert "--types x=time reads them" in notes[0]
+
+
+@pytest.mark.parametrize("text", ["24:00", "9:60", "13:00 pm", "0:30 am", "9", "9:30:61", "-9:30", "9:3"])
+def test_what_is_no_time_of_the_day(text: str) -> None:
+    with pytest.raises(ColumnTypeError, match=f"has '{text}'"):
+        column(["9:30", text], types={"x": "time"})
+    assert not column(["9:30", text])[2]
+
+
 def test_batches_spell_dates_and_times_as_they_like_with_the_year_first(
     ws: holdfast.Workspace, tmp_path: Path
 ) -> None:
     times = pa.array([dt.datetime(2026, 1, 2, 3, 4)], pa.timestamp("s"))
     instants = pa.array([dt.datetime(2026, 1, 2, 3, 4, tzinfo=dt.UTC)], pa.timestamp("ms", "UTC"))
-    ws.track("t", pa.table({"day": [dt.date(2026, 1, 2)], "at": times, "when": instants}))
+    clock = [dt.time(15, 5)]
+    ws.track("t", pa.table({"day": [dt.date(2026, 1, 2)], "at": times, "when": instants, "open": clock}))
     batch = tmp_path / "b.csv"
-    batch.write_text("day,at,when\n2026/1/2,2026-01-02T03:04,2026-01-02 05:04+02:00\n")
+    batch.write_text("day,at,when,open\n2026/1/2,2026-01-02T03:04,2026-01-02 05:04+02:00,3:05 PM\n")
     [told] = ws.apply("t", snapshot=batch).tables
     assert (told.n_inserted, told.n_deleted, told.n_unchanged) == (0, 0, 1)
-    batch.write_text("day,at,when\n2026/1/2,2.1.2026 03:04,2026-01-02 05:04\n")
+    batch.write_text("day,at,when,open\n2026/1/2,2.1.2026 03:04,2026-01-02 05:04,15:05\n")
     with pytest.raises(ColumnTypeError, match=r"'at' .*Next step: say --dates dmy or mdy"):
         ws.apply("t", inserts=batch)
     with pytest.raises(ColumnTypeError, match=r"'when' .* has '2026-01-02 05:04'"):
@@ -378,7 +417,9 @@ def test_words_are_null_only_where_they_can_be_nothing_else(
     assert set(note.removeprefix("t: ").partition(" in columns")[0].split(", ")) == set(words)
     values, kind, notes = column([*texts, "Rome"])
     assert (values, kind) == ([*texts, "Rome"], "text")
-    assert "reads it as NULL" in notes[0]
+    what, them = ("are texts", "them") if len({*words}) > 1 else ("is a text", "it")
+    assert f" {what} like any other; " in notes[0]
+    assert f" reads {them} as NULL" in notes[0]
     if {*words} != {"nan"}:  # which is a float, where it is not said to be NULL
         assert column(texts, null_values=[""])[:2] == (texts, "text")
     assert column(words)[:2] == (words, "text")
@@ -449,7 +490,7 @@ def test_what_a_table_has_recognised_holds_for_its_batches(ws: holdfast.Workspac
     batch.write_text('id,when,price,ok,n\n3,02/03/2026,"3,5",FALSE,NA\n')
     assert ws.apply("t", inserts=batch).notes == ()
     relation = ws.writer.tables.rows(ws.writer.tables.state("t"))
-    rows = relation.fetch(relation.row_ids()).to_pylist()
+    rows = live_rows(relation).to_pylist()
     assert rows[-1] == {"id": 3, "when": dt.date(2026, 3, 2), "price": 3.5, "ok": False, "n": None}
     batch.write_text("id,when,price,ok,n\n4,2026-03-02,3.5,false,\n")  # as the type rule spells them
     ws.apply("t", inserts=batch)
@@ -480,7 +521,7 @@ def test_the_usual_words_hold_in_batches_unless_null_was_said(
             [note] = call(table, inserts=batch).notes
             assert note.startswith(f"{table}: N/A, null in columns of numbers")
         relation = ws.writer.tables.rows(ws.writer.tables.state(table))
-        columns = relation.fetch(relation.row_ids()).to_pydict()
+        columns = live_rows(relation).to_pydict()
         assert (columns["n"], columns["s"]) == ([2, None, None], ["N/A", "N/A", "null"])
         [told] = ws.apply(table, deletes=batch).tables
         assert told.n_deleted == 2
@@ -551,6 +592,60 @@ def test_options_that_an_older_release_has_written_recognise_nothing() -> None:
     assert ReadOptions.checked(json.loads(json.dumps(options.to_dict()))) == options
 
 
+@pytest.mark.parametrize(
+    ("texts", "what", "marks"),
+    [
+        ([" 5", " 6"], "numbers", "blanks around them"),
+        (["5", "6 ", "7"], "numbers", "blanks around them"),
+        ([" 1.5", " 2.25"], "numbers", "blanks around them"),
+        ([" 2026-01-31", " 2026-02-01"], "dates", "blanks around them"),
+        ([" 31/01/2026"], "dates", "blanks around them"),
+        ([" 2026-01-31 14:05:00"], "times", "blanks around them"),
+        ([" True", " False"], "booleans", "blanks around them"),
+        (["+5", "-6"], "numbers", "plus signs"),
+        (["+5", "+6.5"], "numbers", "plus signs"),
+        ([" +5", " -6"], "numbers", "blanks around them and the plus signs"),
+    ],
+)
+def test_blanks_and_plus_signs_that_make_texts_are_told(texts: list[str], what: str, marks: str) -> None:
+    note = f"t: x: {what} are texts, for the {marks}; written without, they are {what}"
+    assert column(texts) == (texts, "text", (note,))
+    plain = [text.strip().removeprefix("+") for text in texts]
+    assert column(plain)[1] != "text"
+
+
+def test_blanks_and_plus_signs_of_texts_are_not_told() -> None:
+    for texts in ([" a", " b"], ["+49170123456", "+49170123457"], [" 1", " b"], ["+", "5"], [" ", " "]):
+        assert column(texts) == (texts, "text", ())
+
+
+@pytest.mark.parametrize(
+    ("form", "bad", "type_", "what"),
+    [
+        ("%Y-%m-%d", "2026-02-30", "date", "date"),
+        ("%Y-%m-%d", "0000-00-00", "date", "date"),
+        ("%d/%m/%Y", "31/02/2026", "date", "date"),
+        ("%m/%d/%Y", "13/13/2026", "date", "date"),
+        ("%Y/%m/%d", "unknown", "date", "date"),
+        ("%Y-%m-%d 14:05:00", "2026-02-30 14:05:00", "timestamp[us]", "time"),
+        ("%Y-%m-%dT14:05:00Z", "2026-02-30T14:05:00Z", "timestamp[us,utc]", "time"),
+    ],
+)
+def test_the_few_dates_that_are_none_are_named(form: str, bad: str, type_: str, what: str) -> None:
+    texts = [(dt.date(2026, 1, 1) + dt.timedelta(i)).strftime(form) for i in range(99)]
+    _, t, notes = column([*texts, bad])
+    assert (t, notes) == (
+        "text",
+        (
+            f"t: x: texts, since '{bad}' is no {what}; --null '' --null '{bad}' reads it as NULL, "
+            "--types x=text keeps the texts",
+        ),
+    )
+    assert column([*texts, bad], null_values=["", bad])[1] == type_
+    assert column([*texts, bad], types={"x": "text"})[2] == ()
+    assert "are texts as they are spelt" in column([f"2026-02-{day}" for day in range(20, 50)])[2][0]
+
+
 # -- headers -------------------------------------------------------------------------------------
 
 
@@ -567,6 +662,40 @@ def test_columns_without_a_name_and_names_that_come_again() -> None:
     assert (list(columns), notes) == (["i", "a", "b", "c", "d", "e"], ())
     with pytest.raises(SchemaError, match="has 6 columns, and 2 names are given"):
         tracked(text, names=["i", "a"])
+
+
+def test_what_was_told_of_a_first_file_is_not_told_of_every_batch(
+    ws: holdfast.Workspace, tmp_path: Path
+) -> None:
+    path, other = tmp_path / "t.csv", tmp_path / "u.csv"
+    path.write_text("# by me\n,a,a,\n0,1,2,\n")
+    other.write_text("# by me\n# today\n,a,a,\n0,1,2,\n")
+    assert len(ws.track("t", path).notes) == 4
+    assert ws.apply("t", inserts=path).notes == ws.check("t", deletes=path).notes == ()
+    told = ("t: 2 lines with # at the start skipped; --comment '' reads them",)
+    assert ws.apply("t", inserts=other).notes == told
+    path.write_text("unnamed_1,a,a_2\n0,1,2\n")
+    ws.track("v", path)
+    assert [note.partition(",")[0] for note in ws.apply("v", inserts=other).notes] == [
+        "v: unnamed_1 has no name in the file (--names gives one)",
+        "v: a comes again and is called a_2 (--names)",
+        "v: 2 lines with # at the start skipped; --comment '' reads them",
+        "v: unnamed_4",
+    ]
+
+
+def test_notes_come_behind_what_broke(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    first, path = tmp_path / "t.csv", tmp_path / "u.csv"
+    first.write_text("id,n\n1,1\n2,2\n")
+    path.write_text("# by me\nid,n\n1,3\n")
+    ws.track("t", first)
+    ws.pin("t", ["id"])
+    for change in (ws.check("t", inserts=path), ws.apply("t", inserts=path)):
+        out = io.StringIO()
+        print_change(Paper(out), change)
+        for report in (str(change).lower(), out.getvalue().lower()):
+            places = [report.index(text) for text in ("pinned", " br", "skipped")]
+            assert places == sorted(places)
 
 
 def test_blanks_around_a_name_are_told(ws: holdfast.Workspace, tmp_path: Path) -> None:
@@ -642,7 +771,7 @@ def test_a_delimiter_that_the_file_shows(
         path.write_text('id;v;b\n3;2,5;"x,1"\n'.replace(";", delimiter))
         assert ws.apply("t", inserts=path).notes == ()
     relation = ws.writer.tables.rows(ws.writer.tables.state("t"))
-    rows = relation.fetch(relation.row_ids()).to_pylist()
+    rows = live_rows(relation).to_pylist()
     assert rows[0]["b"] == f"x{delimiter}1"
     assert rows[-1] == {"id": 3, "v": Decimal("2.50"), "b": "x,1"}
 
@@ -686,6 +815,18 @@ def test_a_header_with_a_comma_in_it(delimiter: str) -> None:
         assert len(cut(text, delimiter=",")[0]) == text.partition("\n")[0].count(",") + 1
 
 
+@pytest.mark.parametrize("text", ["1,5;a\n2,25;b\n", "1,5;a;2\n2,25;b;3\n", "0,1|2\n"])
+def test_nobody_can_tell_the_delimiter_of_a_file_without_a_header(text: str) -> None:
+    """A decimal comma is none; of a table's batches it is known."""
+    with pytest.raises(SourceError, match=r"may have several delimiters, each of which cuts its first rows"):
+        tracked(text, header=False)
+    other = ";" if ";" in text else "|"
+    assert len(tracked(text, header=False, delimiter=other)[0]) == text.partition("\n")[0].count(other) + 1
+    for plain in ("1,a|b,3\n2,c|d,4\n", "1,a|b\n2,c\n", "1.5,2\n"):
+        columns, _, notes = tracked(plain, header=False)
+        assert (len(columns), notes) == (plain.partition("\n")[0].count(",") + 1, ())
+
+
 def test_a_comma_stays_the_delimiter_where_others_cut_no_better(
     ws: holdfast.Workspace, tmp_path: Path
 ) -> None:
@@ -720,7 +861,7 @@ def test_comments_before_the_header(
         change = ws.track(f"t{split_bytes}", path, options={"header": header})
         assert change.n_rows == 41
         assert change.notes[0].endswith("2 lines with # at the start skipped; --comment '' reads them")
-    with pytest.raises(SourceError, match=r"fields instead of|never closed|single column"):
+    with pytest.raises(SourceError, match=r"fields? instead of|never closed|single column"):
         ws.track("u", path, options={"comment": "", "header": header})
 
 

@@ -16,7 +16,14 @@ import pytest
 
 import holdfast
 from holdfast.core.rows import encoding
-from holdfast.errors import ColumnTypeError, HoldfastError, SchemaError, SourceError, UsageError
+from holdfast.errors import (
+    ColumnTypeError,
+    HoldfastError,
+    SchemaError,
+    SourceError,
+    UnknownColumnError,
+    UsageError,
+)
 from pipeline import database
 from pipeline.test_feeding import ROWS, rows_of
 
@@ -64,14 +71,50 @@ def test_what_sqlite_has_no_types_for_is_told(ws: holdfast.Workspace, shop: Path
     sql = """select 1 id, '2026-01-31' day, '2026-01-31 14:05:00' at, 1.25 price, 2.0 n, 0.3333 x, 'a' t
         union all select 2, null, null, null, 3.0, 1.5, '2026-01-31'"""
     assert ws.track("sold", shop, options={"sql": sql}).notes == (
-        "sold: day, at: dates are texts, as SQLite has no dates; as CSV (sqlite3 -csv -header FILE SQL) they "
-        "are read as such",
-        "sold: price: decimals are floats, as SQLite has no decimals; CAST(ROUND(price * 100) AS INTEGER) "
-        "counts them exactly",
+        "sold: day: dates are texts, as SQLite has no dates; --types day=date reads them as such",
+        "sold: at: dates are texts, as SQLite has no dates; --types at=timestamp[us] reads them as such",
+        "sold: price: decimals are floats, as SQLite has no decimals; --types price=decimal(18,2) reads them "
+        "as such",
     )
     assert ws.n_rows("sold") == 2
     assert ws.apply("sold", snapshot=shop, options={"sql": sql}).notes == ()
     assert ws.track("none", shop, options={"sql": "select * from t where id < 0"}).notes == ()
+
+
+def test_declared_types_of_sqlite(ws: holdfast.Workspace, shop: Path) -> None:
+    sql = """select 1 id, '2026-01-31' day, '2026-1-31 14:05' at, 0.1 price, 7 n, null x
+        union all select 2, null, null, 1234.5, null, null"""
+    types = {"day": "date", "at": "timestamp[us]", "price": "decimal(18,2)", "n": "float", "x": "date"}
+    change = ws.track("t", shop, options={"sql": sql, "types": types}, row_key=["id"])
+    assert change.notes == ()
+    assert {c.name: str(c.type) for c in ws.schema("t").columns} == {"id": "int", **types}
+    assert rows_of(ws)[0] == {
+        "id": 1,
+        "day": dt.date(2026, 1, 31),
+        "at": dt.datetime(2026, 1, 31, 14, 5),
+        "price": Decimal("0.10"),
+        "n": 7.0,
+        "x": None,
+    }
+    assert ws.apply("t", snapshot=shop, options={"sql": sql}).tables[0].n_unchanged == 2
+    assert (
+        ws.apply("t", updates=shop, options={"sql": "select 1 id, '2026-02-01' day"}).tables[0].n_updated == 1
+    )
+    assert ws.apply("t", deletes=shop, options={"sql": "select 1 id"}).tables[0].n_deleted == 1
+    for column, type_, error in (
+        (
+            "'2026-02-30' x",
+            "date",
+            "'x' of table 'u' is date by declaration; the query has '2026-02-30' in row 2",
+        ),
+        ("0.125 x", "decimal(18,2)", "'x' of table 'u' is decimal.18,2.; the query has 0.125 in row 2"),
+    ):
+        with pytest.raises(ColumnTypeError, match=error):
+            ws.track(
+                "u", shop, options={"sql": f"select null x union all select {column}", "types": {"x": type_}}
+            )
+    with pytest.raises(UnknownColumnError, match="nowhere"):
+        ws.track("u", shop, options={"sql": "select 1 id", "types": {"nowhere": "int"}})
 
 
 def test_a_sqlite_file_is_opened_for_reading(ws: holdfast.Workspace, shop: Path, tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from holdfast.core.engine import session
@@ -92,6 +93,33 @@ def test_only_importable_functions_are_tasks(engine_inline: Engine, task: object
         return
     with pytest.raises(UsageError, match="top level of an importable module"):
         engine_inline.run(task, [{}], where="inline")  # type: ignore[arg-type]
+
+
+def test_a_dataframe_brings_its_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that has none starts no other."""
+    monkeypatch.setattr(session, "start_session", lambda: pytest.fail("another session is started"))
+    engine = Engine()
+    assert sum(map(int, engine.run_over(spark.range(10), count_rows, {}))) == 10
+    assert engine.spark is spark
+
+
+def test_through_connect_a_job_is_described_by_a_tag(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which has no commas."""
+    tags: list[str] = []
+
+    class Tagged:
+        def addTag(self, tag: str) -> None:
+            assert tag
+            assert "," not in tag
+            tags.append(tag)
+
+        def removeTag(self, tag: str) -> None:
+            tags.remove(tag)
+
+    monkeypatch.setattr(session, "is_connect", lambda spark: True)
+    with labelled(cast("SparkSession", Tagged()), "holdfast: task a:f, b:g") as group:
+        assert tags == [group, "holdfast: task a:f; b:g"]
+    assert not tags
 
 
 def test_no_payload_no_job(engine_spark: Engine) -> None:
@@ -343,6 +371,26 @@ def test_blocks_of_a_part_meet(engine_spark: Engine) -> None:
     ]  # 7 and 8 have no block
     assert [json.loads(result) for result in results] == expected
     assert engine_spark.jobs == 1
+
+
+def test_every_part_has_a_partition_of_its_own(engine_spark: Engine) -> None:
+    """By their hashes a third of 40 partitions would be empty, and some would have three parts."""
+    if not hasattr(DataFrame, "repartitionById"):
+        pytest.skip("Spark 4.0 divides by hashes alone")
+    payloads = [{"parts": 40}] * 3
+    consumers = [{"part": part} for part in range(40)]
+    results = engine_spark.exchange(tasks.to_every_part, payloads, tasks.partition_of_blocks, consumers)
+    assert [json.loads(result) for result in results] == [[part, 3] for part in range(40)]
+
+
+def test_more_parts_than_partitions(engine_spark: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.core.engine.engine.MOST_PARTITIONS", 7)
+    consumers = [{"part": part} for part in range(40)]
+    results = engine_spark.exchange(
+        tasks.to_every_part, [{"parts": 40}] * 9, tasks.partition_of_blocks, consumers
+    )
+    partitions, n_blocks = zip(*map(json.loads, results), strict=True)
+    assert (set(n_blocks), set(partitions) <= set(range(7))) == ({9}, True)
 
 
 def test_errors_of_an_exchange(engine_spark: Engine) -> None:

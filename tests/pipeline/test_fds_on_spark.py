@@ -15,6 +15,7 @@ from holdfast import Change, Workspace
 from holdfast.core.engine.engine import Engine
 from holdfast.core.evidence import shuffled
 from holdfast.core.words.dependency import Fd
+from holdfast.inclusions import values
 from pipeline.test_engines_agree import generated, written
 from reference import fds as oracle
 
@@ -144,6 +145,54 @@ def test_the_same_script_by_shuffle(opened: Opener, tmp_path: Path, monkeypatch:
     assert script(opened("spark"), tmp_path / "b", **options) == expected
     assert len(relayed) > 3
     assert set(relayed) == {2}
+
+
+def skewed(first: int, n: int) -> pa.Table:
+    """Nine of ten rows have one shop, of which they say different things; two columns lack most values."""
+    ids = range(first, first + n)
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "shop": ["main" if i % 10 else f"s{i}" for i in ids],
+            "city": ["Rome" if i % 10 else f"c{i % 30}" for i in ids],
+            "price": [i % 1009 for i in ids],
+            "note": [None if i % 10 else f"n{i}" for i in ids],
+            "copy": [None if i % 10 else f"s{i}" for i in ids],
+        }
+    )
+
+
+def test_one_value_that_most_rows_have(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows meet in one task, by the shuffle too, whatever the others do: keys, FDs and inclusions."""
+    held: list[Any] = []
+    exchanged: list[str] = []
+    exchange = Engine.exchange
+
+    def noted(self: Engine, produce: Any, *arguments: Any, **how: Any) -> list[bytes]:
+        exchanged.append(produce.__name__)
+        return exchange(self, produce, *arguments, **how)
+
+    monkeypatch.setattr(Engine, "exchange", noted)
+    for mode in ("inline", "spark"):
+        if mode == "spark":
+            monkeypatch.setattr(shuffled, "SHUFFLED_ROWS", 0)
+            monkeypatch.setattr(shuffled, "PART_ROWS", 1000)
+            monkeypatch.setattr(values, "FEW_CELLS", 0)
+            monkeypatch.setattr(Engine, "shuffles", True)
+        ws = opened(mode)
+        ws.track("t", skewed(0, 6000), kinds=("ucc", "fd", "ind"), evidence="witnessed")
+        said = [ws.dependencies(kind, "t") for kind in ("ucc", "fd", "ind")]
+        broken = skewed(6000, 800).set_column(2, "city", [["Bern"] * 800])
+        ws.apply("t", inserts=broken)
+        ws.apply("t", deletes=skewed(0, 900))
+        held.append([*said, *(ws.dependencies(kind, "t") for kind in ("ucc", "fd", "ind"))])
+    assert held[0] == held[1]
+    assert len(set(exchanged)) == 2, exchanged  # of candidates, and of the values of inclusions
+    assert "t: shop -> city" in map(str, held[0][1])
+    assert "t: shop -> city" not in map(str, held[0][4])
+    assert "t[copy] in t[shop]" in map(str, held[0][5])
 
 
 # -- jobs per batch ----------------------------------------------------------------------------------------

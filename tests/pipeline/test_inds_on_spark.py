@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -14,9 +15,12 @@ import pytest
 import holdfast
 from holdfast import Change, Workspace
 from holdfast.core.engine.engine import Engine
-from holdfast.core.words.dependency import Ind
+from holdfast.core.rows.relation import Relation
+from holdfast.core.words.dependency import Ind, Side
+from holdfast.errors import DamagedFileError
 from holdfast.inclusions import values
 from holdfast.inclusions.links import facts
+from holdfast.kind import kinds
 from pipeline.test_engines_agree import written
 from reference import inds as oracle
 
@@ -148,6 +152,76 @@ def test_the_same_script(opened: Opener, tmp_path: Path, kinds: tuple[str, ...])
     assert not all(held)
     assert inline.writer.engine.jobs == 0
     assert on_spark.writer.engine.jobs > 10
+
+
+def test_the_same_script_far_away(opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is looked for in few rows is asked of executors, too, where the segments are far."""
+    inline = opened("inline")
+    expected = script(inline, tmp_path / "a", ("ucc", "ind"))
+    asked: set[str] = set()
+    look = Relation.look
+
+    def looked(self: Relation, task: Any, *arguments: Any) -> list[bytes]:
+        asked.add(task.__name__)
+        return look(self, task, *arguments)
+
+    monkeypatch.setattr(Relation, "look", looked)
+    monkeypatch.setattr(Relation, "are_far", lambda self, segments: bool(segments))
+    assert script(opened("spark"), tmp_path / "b", ("ucc", "ind")) == expected
+    assert {"find_carriers", "check_known", "fetch_part"} <= asked
+
+
+def test_tasks_that_merge_runs_read_them_again(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the driver: all runs of a workspace would go through it."""
+    ws = opened("spark")
+    ws.track("t", pa.table({"a": range(50), "b": range(50)}), kinds=("ind",))
+    ws.apply("t", inserts=pa.table({"a": range(50, 90), "b": range(50, 90)}))
+    generator = ws.inds.generator()
+    assert generator is not None
+    runs = {ref.name for run in generator.runs for ref in run.files()}
+    assert isinstance(ws.writer.root, Path)
+    damaged = ws.writer.root / min(runs)
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(DamagedFileError, match=damaged.name):
+        ws.merge("t")
+    damaged.write_bytes(content)
+    read: list[str] = []
+    opened_at = os.open
+
+    def noted(path: Any, *arguments: Any, **options: Any) -> int:
+        read.append(str(path))
+        return opened_at(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", noted)
+    ws.merge("t")
+    assert [path for path in read if any(path.endswith(name) for name in runs)] == []
+
+
+def test_combinations_are_counted_by_tasks(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a session on this machine, too: all hashes of all rows would come to the driver."""
+    exchanged: list[str] = []
+    exchange = Engine.exchange
+
+    def noted(self: Engine, produce: Any, *arguments: Any) -> list[bytes]:
+        exchanged.append(produce.__name__)
+        return exchange(self, produce, *arguments)
+
+    monkeypatch.setattr(Engine, "exchange", noted)
+    ids = range(40)
+    told: list[Any] = []
+    for mode in ("inline", "spark"):
+        ws = opened(mode)
+        ws.track(
+            "places", pa.table({"x": [i % 8 for i in ids], "y": [i // 8 for i in ids]}), kinds=("ucc", "ind")
+        )
+        some = pa.table({"a": [i % 4 for i in ids], "b": [i // 10 for i in ids]})
+        ws.track("visits", some, kinds=("ucc", "ind"))
+        told.append([link.to_dict() for link in ws.inds.links(max_error=0.5).links])
+        said = ws.inds.explain(Side("visits", ("a", "b")), Side("places", ("x", "y")))
+        told[-1].append(said.to_dict())
+    assert told[0] == told[1]
+    assert set(exchanged) == {"send_tuples"}
 
 
 def test_the_same_script_by_shuffle(opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,16 +363,28 @@ def test_spark_dataframes(opened: Opener, spark: SparkSession, mode: str) -> Non
 
 @pytest.mark.parametrize("evidence", ["counted", "witnessed"])
 def test_jobs_of_all_classes_together(opened: Opener, tmp_path: Path, evidence: Any) -> None:
-    """An insert is two jobs, whatever the number of classes: it is read and indexed, and all look at it."""
+    """An insert is two jobs, whatever the number of classes: it is read and indexed, and all look at it.
+
+    Whatever it breaks, too: a key, a row rule, what is pinned. (What is shown of a rule about one column that
+    breaks takes a third job.)
+    """
     ws, rng = opened("spark"), np.random.default_rng(5)
-    names = ["id", "a", "b", "c"]
+    names = ["id", "a", "b", "c", "next"]
 
     def rows(first: int, n: int) -> np.ndarray:
-        return np.column_stack([np.arange(first, first + n), rng.integers(0, [9, 40, 40], (n, 3))])
+        ids = np.arange(first, first + n)
+        return np.column_stack([ids, rng.integers(0, [9, 40, 40], (n, 3)), ids + 1])
 
     table = pa.table(dict(zip(names, rows(0, 200).T, strict=True)))
-    ws.track("t", table, kinds=("ucc", "fd", "ind", "dc", "row"), evidence=evidence)
+    ws.track("t", table, kinds=kinds(), evidence=evidence)
     ws.pin_rule("not(t.a = s.a and t.b < s.b and t.c > s.c)")
+    ws.pin_rule("t.next > t.id")
     for i in range(3):
-        new = written(tmp_path / f"{i}.csv", rows(200 + 20 * i, 20).tolist(), names)
+        some = rows(200 + 20 * i, 20)
+        if i == 2:
+            some[7, 0] = some[8, 4]
+        new = written(tmp_path / f"{i}.csv", some.tolist(), names)
         assert jobs_of(ws, inserts=new) == 2
+    broken = {c.kind for c in ws.log("t")[-1].changes if c.change == "broke"}
+    assert {"ucc", "row"} <= broken
+    assert any(not pin.holds for pin in ws.pins("t"))

@@ -141,3 +141,26 @@ def test_tasks_that_are_lost_and_killed_leave_litter_only(
         needed = {str(root / ref.name) for ref in list(named_files(state_of(ws).to_dict()))}
         assert {path for path in files_below(root) if "/lake/" in path} == needed
         assert (shared_of(ws), groups_of(ws)) == expected[-1][1:]
+
+
+def test_tasks_that_merge_parts_read_them_again(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, steps: list[Step]
+) -> None:
+    """Not the driver, which would read all of a lake now and then."""
+    read: list[str] = []
+    opened = os.open
+
+    def noted(path: Any, *arguments: Any, **options: Any) -> int:
+        read.append(str(path))
+        return opened(path, *arguments, **options)
+
+    with holdfast.open(tmp_path / "w", engine="spark", spark=spark) as ws:
+        steps[0](ws)
+        [part] = state_of(ws).parts
+        monkeypatch.setattr(os, "open", noted)
+        steps[1](ws)
+        monkeypatch.undo()
+        assert len(state_of(ws).parts) == 1
+        unread = {"values", "checks", "postings", "key_checks"}  # nothing of the driver's asks for these
+        names = [part.arrays[name].name for name in unread]
+        assert [path for path in read if path.endswith(tuple(names))] == []

@@ -71,9 +71,8 @@ def test_types(ws: holdfast.Workspace, name: str) -> None:
         (pl.Object, [object()], ColumnTypeError, "cast it to text, or leave it out"),
         (pl.Int128, [2**100], ColumnTypeError, r"Decimal\(38, 0\)"),
         (pl.UInt128, [2**100], ColumnTypeError, r"Decimal\(38, 0\)"),
-        (pl.Duration, [dt.timedelta(1)], SchemaError, "cast it to a number or to text"),
     ],
-    ids=["Object", "Int128", "UInt128", "Duration"],
+    ids=["Object", "Int128", "UInt128"],
 )
 def test_types_that_are_refused(
     ws: holdfast.Workspace, dtype: Any, values: list[Any], error: type[HoldfastError], step: str
@@ -89,6 +88,19 @@ def test_nested_columns_are_left_out(ws: holdfast.Workspace) -> None:
     frame = pl.DataFrame({"id": [0], "list": [[1]], "struct": [{"a": 1}], "array": [[1, 2]]})
     change = ws.track("t", frame.cast({"array": pl.Array(pl.Int64, 2)}))
     assert change.notes == ("t: list, struct, array are nested and left out: flatten what you want to keep",)
+
+
+def test_durations_are_left_out(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"id": [0, 1], "took": [dt.timedelta(1)] * 2, "list": [[1], [2]]})
+    frame.write_ipc(tmp_path / "t.arrow")
+    note = "list is nested and left out: flatten what you want to keep"
+    more = "took is a duration and left out: cast to numbers what you want to keep"
+    for table, source in (("t", frame), ("u", frame.lazy()), ("v", tmp_path / "t.arrow")):
+        assert ws.track(table, source).notes == (f"{table}: {note}; {more}",)
+        assert ws.schema(table).names == ("id",)
+        assert ws.apply(table, snapshot=source).notes == ()
+    with pytest.raises(SchemaError, match="column 'took' of table 'w' is of a type that holdfast does not"):
+        ws.track("w", frame.select("took"))
 
 
 def test_a_series_is_one_column(ws: holdfast.Workspace) -> None:

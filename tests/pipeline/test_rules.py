@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.engine.engine import Engine
 from holdfast.core.rows import codes
-from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE
+from holdfast.core.rows.kernels.operators import EQ, GE, GT, LE, LT, NE
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import encode_rows, open_segment, write_segment
 from holdfast.core.rows.table_state import SegmentRef
@@ -61,7 +61,14 @@ def predicates() -> st.SearchStrategy[tuple[int, int, int]]:
     return ordered | rates | texts
 
 
-RULES = st.lists(st.lists(predicates(), max_size=4).map(lambda p: Rule(tuple(p))), min_size=1, max_size=3)
+def rules_of_any_nulls() -> st.SearchStrategy[Rule]:
+    distinct = predicates().filter(lambda p: p[1] in (EQ, NE))
+    return st.lists(predicates(), max_size=4).map(lambda p: Rule(tuple(p))) | st.lists(
+        distinct, max_size=4
+    ).map(lambda p: Rule(tuple(p), "distinct"))
+
+
+RULES = st.lists(rules_of_any_nulls(), min_size=1, max_size=3)
 FIXED = [
     Rule(()),
     Rule(((0, LT, 0), (0, GT, 0))),  # no two values satisfy it
@@ -72,6 +79,10 @@ FIXED = [
     Rule(((3, EQ, 4), (4, NE, 3))),
     Rule(((0, GT, 0), (2, LT, 2))),
     Rule(((0, LE, 1), (1, LE, 0), (2, GE, 2))),
+    Rule(((3, EQ, 3), (0, NE, 0)), "distinct"),  # a functional dependency
+    Rule(((3, EQ, 3), (4, EQ, 4), (0, NE, 0)), "distinct"),
+    Rule(((0, NE, 0),), "distinct"),
+    Rule(((3, EQ, 3),), "distinct"),
 ]
 
 
@@ -151,7 +162,8 @@ Pairs = list[set[tuple[int, int]]]
 def violations(relation: Relation, rules: Sequence[Rule]) -> Pairs:
     """By definition."""
     rows = live_rows(relation)
-    return [reference.violations(rows, rule.predicates) for rule in rules]
+    apart = reference.with_distinct_nulls(rows)
+    return [reference.violations(apart if r.nulls == "distinct" else rows, r.predicates) for r in rules]
 
 
 def check(found: Sequence[Violations], violations: Pairs) -> None:
@@ -230,7 +242,7 @@ def numbers(rng: np.random.Generator, n: int) -> list[tuple[Any, ...]]:
             (low + rng.integers(-5, 5, n)).tolist(),
             (low // 10 + rng.integers(-2, 2, n)).astype(float).tolist(),
             [f"c{i}" for i in rng.integers(0, 5, n)],
-            [f"c{i}" for i in rng.integers(0, 200, n)],
+            [f"c{i}" if i > 20 else None for i in rng.integers(0, 200, n)],
             strict=True,
         )
     )
@@ -240,6 +252,7 @@ def test_larger_batches(tmp_path: Path) -> None:
     """Enough rows for blocks of the scan, and for lists and chains that are worth their while."""
     rng = np.random.default_rng(3)
     rules = [*FIXED, Rule(((4, EQ, 4), (0, GT, 0), (2, LT, 2))), Rule(((0, EQ, 1), (2, NE, 2)))]
+    rules += [Rule(((4, EQ, 4), (0, NE, 0)), "distinct"), Rule(((0, EQ, 0), (4, NE, 4)), "distinct")]
     relation = empty(tmp_path)
     for i in range(2):
         relation = relation.with_segments(written(tmp_path, numbers(rng, 120), i))
@@ -311,6 +324,10 @@ def test_reduced() -> None:
     assert Rule(((0, EQ, 0), (0, NE, 0))).reduced is None
     assert Rule(()).reduced == Rule(())
     assert Rule(((0, LT, 1),)).mirrored == Rule(((1, GT, 0),))
+    assert Rule(((0, NE, 1),), "distinct").mirrored == Rule(((1, NE, 0),), "distinct")
+    assert Rule(((0, NE, 1),), "distinct").reduced == Rule(((0, NE, 1),), "distinct")
+    with pytest.raises(ValueError, match="distinct NULLs with an order"):
+        Rule(((0, LT, 1),), "distinct")
 
 
 def test_wanted_indexes() -> None:

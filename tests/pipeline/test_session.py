@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from pyspark.sql import SparkSession
@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from holdfast.core.engine import launch, private_folders, session
 from holdfast.core.engine.class_archive import archive_path
 from holdfast.core.engine.cost import available_cores
+from holdfast.core.engine.engine import Engine, Mode
 from holdfast.core.engine.java import VECTOR_MODULE, JavaHome, find_java
 from holdfast.core.engine.launch import is_local_master, python_path
 from holdfast.core.engine.private_folders import cache_folder
@@ -496,6 +497,7 @@ def test_the_master_that_is_wished_for(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(session, "_own_session", None)
     monkeypatch.setattr(session, "_existing_session", lambda: None)
     assert session.expected_cores() == available_cores()
+    assert not Engine().has_cluster
     start_session()
     (tmp_path / "spark-defaults.conf").write_text("spark.master yarn\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
@@ -506,6 +508,8 @@ def test_the_master_that_is_wished_for(tmp_path: Path, monkeypatch: pytest.Monke
     start_session()
     assert masters == [None, "yarn", "spark://b:7077", "spark://c:7077"]
     assert session.expected_cores() == session.UNKNOWN_CORES
+    assert [Engine(mode=mode).has_cluster for mode in get_args(Mode)] == [True, False, True]
+    assert [Engine(mode=mode).shuffles for mode in get_args(Mode)] == [True, False, True]
     with pytest.raises(UsageError, match="a master and a Spark Connect server"):
         session.use(master="yarn", remote="sc://a")
 

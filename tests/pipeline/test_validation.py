@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -16,11 +17,13 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from holdfast.core.engine import session
 from holdfast.core.engine.engine import Engine
 from holdfast.core.evidence import refute, shuffled, validation
 from holdfast.core.evidence.identities import column_identities
+from holdfast.core.evidence.kernels import partitions
 from holdfast.core.evidence.kernels.pairs import WITNESSES
-from holdfast.core.rows import codes
+from holdfast.core.rows import codes, tasks
 from holdfast.core.rows.kernels.masks import mask_of, positions_of
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import encode_rows, open_segment, write_segment
@@ -86,6 +89,7 @@ def check(relation: Relation, fds: Sets) -> list[frozenset[int]]:
     for (x, _), refuted in zip(fds, keys.refuted.tolist(), strict=True):
         assert refuted == bool(reference.violated(list(rows.values()), x, {row}, distinct)), sorted(x)
         assert refuted == any(x <= m for m in agreed), "what is refuted has evidence"
+    assert_exhausted(keys, agreed, rows, distinct)
     result = refute.validate_fds(relation, lhs, rhs)
     evidence = real_evidence(result, rows, distinct)
     verdicts = [frozenset(positions_of(m)) for m in result.refuted]
@@ -94,6 +98,13 @@ def check(relation: Relation, fds: Sets) -> list[frozenset[int]]:
         for a in found:
             assert any(x <= m and a not in m for m in evidence), "what is refuted has evidence"
     return verdicts
+
+
+def assert_exhausted(keys: Any, agreed: list[frozenset[int]], rows: dict[int, Row], distinct: bool) -> None:
+    """What a round of keys needs to look at no more: the evidence has all pairs that agree on it."""
+    pairs = [reference.agree_set(a, b, distinct) for a, b in itertools.combinations(rows.values(), 2)]
+    for exhausted in map(frozenset, map(positions_of, keys.exhausted)):
+        assert all(any(pair <= m for m in agreed) for pair in pairs if exhausted <= pair), sorted(exhausted)
 
 
 def real_evidence(result: Any, rows: dict[int, Row], distinct: bool) -> list[frozenset[int]]:
@@ -167,6 +178,7 @@ LIMITS: dict[bool, list[tuple[Any, str, list[int]]]] = {
         (refute, "PART_ROWS", [2, 5, 1 << 21]),
         (validation, "MATRIX_VALUES", [0, 1 << 25]),
         (validation, "MATRIX_SHARE", [1, 8]),
+        (validation, "NARROWED_ROWS", [0, 4, 1 << 16]),
     ],
     True: [
         (shuffled, "SHUFFLED_ROWS", [0]),
@@ -201,6 +213,61 @@ def test_exact_on_many_segments(data: st.DataObject, nulls: Nulls, collide: bool
         event(f"{min(len(relation.segments), 4)} segments, {'some' if any(refuted) else 'none'} refuted")
 
 
+@pytest.mark.parametrize("n_parts_rows", [1 << 21, 2])
+def test_what_is_exhausted_has_all_that_rows_were_chosen_by(
+    n_parts_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that agree on the first column, but not on the next one, are not looked at, so they may agree on
+    more than anybody knows."""
+    monkeypatch.setattr(validation, "NARROWED_ROWS", 0)
+    monkeypatch.setattr(refute, "PART_ROWS", n_parts_rows)
+    whole = table([1, 1, 2, 2, 3, 3], [1, 2, 1, 2, 1, 2], [1, 1, 2, 2, 3, 3])
+    rel = relation_of(tmp_path, [whole], "equal", Engine(mode="inline"))
+    keys = [(frozenset({0, 1}), frozenset())]
+    assert check(rel, keys) == [frozenset()]
+    lhs = np.array([mask_of(keys[0][0], rel.n_words)], dtype=np.uint64)
+    assert refute.validate(rel, lhs).exhausted.tolist() == lhs.tolist()
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    nulls=NULLS,
+    pairs_each=st.sampled_from([0, 1, 2, 1 << 5]),
+    chunk_values=st.sampled_from([1, 20, 1 << 18]),
+    limits=st.tuples(*(st.sampled_from(values) for _, _, values in (*SHARED_LIMITS, *LIMITS[False]))),
+)
+@SLOW
+def test_what_keys_need_to_look_at_no_more(
+    seed: int, nulls: Nulls, pairs_each: int, chunk_values: int, limits: Sequence[int]
+) -> None:
+    """Over clusters, chunks, looks and parts: also where some of them have too many pairs to compare all."""
+    draw = np.random.default_rng(seed)
+    n_rows, n_columns = draw.integers(8, 40), draw.integers(3, 7)
+    n_values = draw.integers(2, 9, n_columns)
+    columns = [draw.integers(0, n, n_rows).tolist() for n in n_values]
+    rows = table(*([v or None for v in column] for column in columns))
+    cut, dead = draw.integers(0, n_rows), np.flatnonzero(draw.random(n_rows) < 0.1)
+    lhs = {frozenset(np.flatnonzero(draw.random(n_columns) < 0.4).tolist()) for _ in range(12)}
+    with contextlib.ExitStack() as stack:
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-fds-")))
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        for (module, name, _), value in zip((*SHARED_LIMITS, *LIMITS[False]), limits, strict=True):
+            patch.setattr(module, name, value)
+        patch.setattr(partitions, "PAIRS_EACH", pairs_each)
+        patch.setattr(partitions, "PAIRS_A_ROW", 0)
+        patch.setattr(partitions, "CHUNK_VALUES", chunk_values)
+        patch.setattr(partitions, "KEY_CHUNKS", 1)
+        relation = relation_of(root, [rows.slice(0, cut), rows.slice(cut)], nulls, Engine(mode="inline"))
+        relation = relation.without_rows(np.array(sorted(live_rows(relation)), dtype=np.int64)[dead])
+        check(relation, [(x, frozenset()) for x in lhs])
+        asked = np.array([mask_of(x, relation.n_words) for x in lhs], dtype=np.uint64)
+        result = refute.validate(relation, asked)
+        event(
+            f"exhausted: {'some' if result.exhausted.any() else 'all' if len(result.exhausted) else 'none'}"
+        )
+        event("few rows" if refute.few_pairs(relation, n_columns) else "many")
+
+
 def test_without_a_key_no_hash_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts of a workspace of format 5 can be made up that have both hashes alike: they are compared."""
     monkeypatch.setattr(shuffled, "SHUFFLED_ROWS", 0)
@@ -220,6 +287,36 @@ def test_without_a_key_no_hash_is_trusted(tmp_path: Path, monkeypatch: pytest.Mo
     assert not exchanges
 
 
+@pytest.mark.parametrize("nulls", ["equal", "distinct"])
+def test_no_task_opens_two_segments_to_see_what_varies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nulls: Nulls
+) -> None:
+    """A column may be constant in each segment, and vary; or vary in the last one, or by a NULL, alone."""
+    monkeypatch.setattr(shuffled, "SHUFFLED_ROWS", 0)
+    parts = [
+        table(
+            [7] * 4, [i] * 4, ["x"] * 4, ["y"] * 3 + ["z" if i == 2 else "y"], [1, 1, 1, None], [0, 0, 0, 1]
+        )
+        for i in range(3)
+    ]
+    parts = [part.append_column("c6", pa.nulls(4, pa.string())) for part in parts]
+    rel = relation_of(tmp_path, parts, nulls, ExchangeHere(mode="inline"))
+    rel = rel.without_rows(np.array(sorted(live_rows(rel))[3:8:4], dtype=np.int64))
+    opened: list[int] = []
+    open_all = tasks.all_opened
+
+    def counted(payload: Any, schema: Any) -> Any:
+        opened.append(len(payload["segments"]))
+        return open_all(payload, schema)
+
+    for module in (refute, shuffled):
+        monkeypatch.setattr(module, "all_opened", counted)
+    [refuted] = check(rel, [(frozenset(), frozenset(range(7)))])
+    assert refuted == {1, 3, 4, 5} | ({6} if nulls == "distinct" else set())
+    assert set(opened) == {1}
+    assert refute.validate(rel, np.zeros((1, rel.n_words), np.uint64)).refuted.tolist() == [True]
+
+
 def test_rows_that_say_the_same_are_sent_twice_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,7 +325,9 @@ def test_rows_that_say_the_same_are_sent_twice_at_most(
     n = 420
     columns = [range(n), [i % 3 for i in range(n)], [i % 3 // 2 for i in range(n)], [0] * (n - 1) + [1]]
     whole = table(*columns)
-    rel = relation_of(tmp_path, [whole.slice(0, n // 2), whole.slice(n // 2)], "equal", ExchangeHere())
+    rel = relation_of(
+        tmp_path, [whole.slice(0, n // 2), whole.slice(n // 2)], "equal", ExchangeHere(mode="inline")
+    )
     sent: list[int] = []
     send = shuffled.send_rows
 
@@ -245,6 +344,31 @@ def test_rows_that_say_the_same_are_sent_twice_at_most(
     ]
     assert check(rel, fds) == [frozenset({3}), frozenset(), frozenset({1})]
     assert 0 < sum(sent) < 60
+
+
+def test_how_a_large_table_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the shuffle of a cluster, also one that has not started yet, where Spark is chosen."""
+    monkeypatch.setattr(session, "expects_cluster", lambda: True)
+    monkeypatch.setattr(session, "is_there", lambda: False)
+    monkeypatch.setattr(shuffled, "SHUFFLED_ROWS", 0)
+    looked: list[str] = []
+
+    def look(name: str) -> Any:
+        def nothing(relation: Relation, lhs: Any, rhs: Any, pivots: Any) -> Any:
+            looked.append(name)
+            return np.zeros_like(rhs), lhs[:0], np.empty((0, WITNESSES, 2), np.int64), rhs[:0]
+
+        return nothing
+
+    for module, name in ((refute, "_by_parts"), (shuffled, "validate_by_shuffle")):
+        monkeypatch.setattr(module, name, look(name))
+    rel = relation_of(tmp_path, [table(range(10), [1, 2] * 5)], "equal", Engine())
+    key = np.array([mask_of([0], 1)], np.uint64)
+    refute.validate(rel, key)
+    monkeypatch.setattr(refute, "NS_VALIDATE", 1e12)
+    refute.validate(rel, key)
+    refute.validate(rel.by(Engine(mode="inline")), key)
+    assert looked == ["_by_parts", "validate_by_shuffle", "_by_parts"]
 
 
 def table(*columns: Sequence[Any]) -> pa.Table:

@@ -36,10 +36,15 @@ def maximal_without(rows: Sequence[Row], column: int, nulls_distinct: bool) -> s
     return {m for m in lacking if not any(m < other for other in lacking)}
 
 
-def cluster(ids: Sequence[int]) -> list[list[int]]:
-    """Rows of equal numbers, two at least, by number."""
-    groups = [[row for row, found in enumerate(ids) if found == i] for i in sorted(set(ids))]
-    return [rows for rows in groups if len(rows) > 1]
+def cluster(ids: Sequence[int], within: Sequence[range], nulls_distinct: bool) -> list[list[int]]:
+    """Rows of equal numbers within each of some ranges of rows, two at least, by their first rows."""
+    groups = []
+    for rows in within:
+        for i in dict.fromkeys(ids[row] for row in rows):
+            equal = [row for row in rows if ids[row] == i]
+            if len(equal) > 1 and not (nulls_distinct and i == 0):
+                groups.append(equal)
+    return groups
 
 
 def partnered(

@@ -28,6 +28,11 @@ def violations(rows: Mapping[int, Row], rule: Rule) -> set[tuple[int, int]]:
     return {(t, s) for t, s in permutations(rows, 2) if violates(rows[t], rows[s], rule)}
 
 
+def with_distinct_nulls(rows: Mapping[int, Row]) -> dict[int, list[Any]]:
+    """The same rows where no NULL equals another: each is a value of its own."""
+    return {number: [object() if v is None else v for v in row] for number, row in rows.items()}
+
+
 def matches(
     half_ranks: Sequence[Sequence[int]],
     ops: Sequence[int],

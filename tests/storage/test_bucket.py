@@ -6,15 +6,24 @@ import os
 import shutil
 import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from holdfast.core.store import objects
+from holdfast.core.store import files, objects
 from holdfast.core.store.bucket import Bucket, bucket_of, forget, grant, reaches, use_options
 from holdfast.core.store.delta_log import has_log
-from holdfast.core.store.files import FileRef, check_file, is_there, opened, read_file, write_file
+from holdfast.core.store.files import (
+    FileRef,
+    check_file,
+    is_there,
+    opened,
+    read_file,
+    verify_file,
+    write_file,
+)
 from holdfast.core.store.node_cache import NodeCache, node_cache
 from holdfast.core.store.objects import ObjectFile
 from holdfast.errors import DamagedFileError, StoreError, UsageError, WorkspaceError
@@ -102,6 +111,22 @@ def test_files_are_never_overwritten(bucket: Bucket) -> None:
     assert bucket.content("tables/t/a.arrow") == b"first"
 
 
+def test_of_many_who_put_one_name_one_has_put_it(bucket: Bucket) -> None:
+    """Commits rely on it: of the store that all tests run on, too."""
+    writers = [another(bucket) for _ in range(16)]
+    with ThreadPoolExecutor(len(writers)) as threads:
+        for i in range(20):
+            together = threading.Barrier(len(writers))
+
+            def put(n: int, name: str = f"commit-{i}", together: threading.Barrier = together) -> bool:
+                together.wait()
+                return writers[n].put_new(name, str(n).encode())
+
+            done = list(threads.map(put, range(len(writers))))
+            assert done.count(True) == 1
+            assert bucket.content(f"commit-{i}") == str(done.index(True)).encode()
+
+
 def test_a_put_whose_answer_is_lost_finds_its_own_object(store: Store, bucket: Bucket) -> None:
     lost = iter([True])
     faults = Faults(lambda request: "lost" if request.method == "PUT" and next(lost, False) else None)
@@ -154,7 +179,7 @@ def test_what_arrives_is_what_was_written(bucket: Bucket) -> None:
     bucket.put(ref.name, b"abd")  # somebody alters it
     assert check_file(bucket, ref, deep=True).read_bytes() == b"abc"  # the copy is what was written
     with pytest.raises(DamagedFileError, match="has been altered"):
-        check_file(bucket, ref, deep=True, fresh=True)
+        verify_file(bucket, ref)
     assert is_there(bucket, ref)
     assert not is_there(another(bucket), FileRef("tables/t/b.arrow", 3, ""))
 
@@ -381,6 +406,28 @@ def test_the_copies_used_longest_ago_go(tmp_path: Path) -> None:
     assert left == [0, 4, 5, 6, 7, 8]  # 850 bytes with the new one
     assert fill(cache, "too large for it", 5_000).exists()  # what is asked for is there all the same
     assert not any(path.exists() for path in paths)
+
+
+def test_a_copy_that_is_cut_as_it_is_read_again_is_damage(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at its length and its map."""
+    monkeypatch.setattr(files, "_MMAP_FROM", 1)
+    ref = write_file(bucket, "tables/t/a.arrow", [b"x" * 10_000])
+    bucket.publish(temporary=False)
+    local = Bucket.local
+
+    def cut(self: Bucket, asked: FileRef) -> Path:
+        path = local(self, asked)
+        os.truncate(path, 5_000)
+        return path
+
+    assert check_file(bucket, ref, deep=True, fresh=True).stat().st_size == ref.length
+    monkeypatch.setattr(Bucket, "local", cut)
+    with pytest.raises(DamagedFileError, match=r"the copy of .*a\.arrow.* has been altered since it came"):
+        check_file(bucket, ref, deep=True, fresh=True)
+    monkeypatch.undo()
+    assert check_file(bucket, ref, deep=True, fresh=True).stat().st_size == ref.length
 
 
 def test_a_copy_of_another_length_is_none(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import CommitFailedError
 
-from holdfast.core.store import compaction, delta_log
+from holdfast.core.store import compaction, delta_log, ledger_files
 from holdfast.core.store import ledger as module
 from holdfast.core.store.ledger import Ledger
 from holdfast.core.store.ledger_files import LedgerFiles
@@ -763,6 +763,41 @@ def test_of_two_compactions_one_lands(tmp_path: Path) -> None:
     for ledger in (first, second, Ledger.open(tmp_path)):
         assert_whole(ledger)
         assert len(ledger._files.snapshot.files) == 1
+
+
+def test_a_file_without_a_table_is_read_once_for_all_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks for the newest commits of each table in turn does not read all files for each of them."""
+    ledger = Ledger.create(tmp_path)
+    tables = [f"t{i}" for i in range(8)]
+    for version, table in enumerate(tables):
+        ledger.append(version, [CommitRow(table, "track", {"i": version}, {})], [])
+    ledger = Ledger.open(tmp_path)
+    reads: list[str] = []
+    opened = ledger_files.pq.ParquetFile
+    monkeypatch.setattr(
+        ledger_files.pq, "ParquetFile", lambda file, **how: reads.append(file) or opened(file, **how)
+    )
+    for i, table in enumerate(tables):
+        assert [row.state for row in ledger.latest(table, 8, 0, 99)] == [{"i": i}]
+        assert ledger.latest(table, 8, i + 1, 99) == []
+    assert len(reads) <= 8 + 2 * 8
+
+
+def test_checkpoints_come_where_nothing_can_be_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small files with large ones between them stay, and an open need not read an ever longer log."""
+    monkeypatch.setattr(compaction, "COMPACT_EVERY", 3)
+    monkeypatch.setattr(compaction, "CHECKPOINT_EVERY", 8)
+    monkeypatch.setattr(compaction, "COMPACT_BELOW", 20_000)
+    ledger = Ledger.create(tmp_path)
+    for version in range(24):
+        state = {"x": os.urandom(40_000).hex()} if version % 2 else {}
+        ledger.append(version, [CommitRow("t", "apply", state, {"n_changes": 0})], [])
+    assert len(Ledger.open(tmp_path)._files.snapshot.files) == 24
+    assert len([*tmp_path.rglob("*.checkpoint.parquet")]) >= 2
 
 
 def test_large_files_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

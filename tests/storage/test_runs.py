@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.store.bundle import open_bundle, write_bundle
-from holdfast.core.store.files import FileRef
+from holdfast.core.store.files import FileRef, check_file
 from holdfast.core.store.litter import named_files
 from holdfast.core.words.dependency import Side
 from holdfast.errors import DamagedFileError
+from holdfast.inclusions import value_tasks
 from holdfast.inclusions.generator import (
     FOLDER,
     GeneratorState,
@@ -213,6 +214,36 @@ def test_only_the_parts_of_a_range_are_opened(tmp_path: Path) -> None:
     assert listed(entries_in_range(tmp_path, ref, 4 << 60, (8 << 60) - 1)) == run[4:8]
     with pytest.raises(DamagedFileError, match=r"values/run-.*is missing"):
         entries_in_range(tmp_path, ref, 4 << 60, 8 << 60)
+
+
+def test_a_file_is_read_again_wherever_a_range_of_it_is_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tasks of other ranges may read another copy; those of one process read it again once for a job."""
+    run = [(i << 60, 0, 0, 1) for i in range(16)]
+    refs = [written(tmp_path, run, bits) for bits in (0, 2)]
+    checked: list[str] = []
+
+    def check(root: Path, ref: FileRef, **how: bool) -> Path:
+        assert how == {"deep": True, "fresh": True}
+        checked.append(ref.name)
+        return check_file(root, ref, **how)
+
+    monkeypatch.setattr(value_tasks, "check_file", check)
+    live, counted = np.ones(1, np.bool_), np.zeros(1, np.bool_)
+
+    def merged(part: int, job: str) -> list[Entry]:
+        first, last = key_range(3, part)
+        return listed(value_tasks.merged_range(tmp_path, refs, live, counted, first, last, job))
+
+    assert merged(6, "one") == [(key << 60, 0, 0, 2) for key in (12, 13)]
+    assert merged(7, "one") == [(key << 60, 0, 0, 2) for key in (14, 15)]
+    whole, last = refs[0].files()[0], refs[1].files()[3]
+    assert checked == [whole.name, last.name]
+    content = (tmp_path / whole.name).read_bytes()
+    (tmp_path / whole.name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(DamagedFileError, match="has been altered"):
+        merged(6, "another")
 
 
 def test_empty_parts_have_no_file(tmp_path: Path) -> None:

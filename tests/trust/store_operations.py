@@ -40,7 +40,7 @@ class Operation:
 
 def build(ws: Workspace, folder: Path) -> None:
     """The workspace that all of them start from."""
-    ws.track("t", rows(0, 10), kinds=("ucc", "fd", "ind"))
+    ws.track("t", rows(0, 10), row_key=["id"], kinds=("ucc", "fd", "ind"))
     _track(ws, "u", 5)
     _in_two_segments(ws)
     for name in ("one", "two"):
@@ -61,6 +61,11 @@ def facts(ws: Workspace) -> dict[str, Any]:
         "muted": sorted(map(str, ws.muted())),
         "links": sorted(map(list, lake.ind_names())),
     }
+
+
+def _with(some: pa.Table, n: int) -> pa.Table:
+    """Rows with another `n`, which no other table has."""
+    return some.set_column(1, "n", [[n] * len(some)])
 
 
 def _track(ws: Workspace, table: str, n: int) -> None:
@@ -85,6 +90,18 @@ OPERATIONS: dict[str, Operation] = {
     "apply": Operation(
         lambda ws, name, _: ws.apply("t", inserts=rows(100, 7), batch_id=name),
         lambda ws: ws.apply("t", deletes=rows(100, 7)),
+    ),
+    "delete": Operation(
+        lambda ws, name, _: ws.apply("t", deletes=rows(3, 4), batch_id=name),
+        lambda ws: ws.apply("t", inserts=rows(3, 4)),
+    ),
+    "update": Operation(
+        lambda ws, name, _: ws.apply("t", updates=_with(rows(4, 2), 8), batch_id=name),
+        lambda ws: ws.apply("t", updates=rows(4, 2)),
+    ),
+    "upsert": Operation(
+        lambda ws, name, _: ws.apply("t", upserts=_with(rows(9, 2), 8), batch_id=name),
+        lambda ws: ws.apply("t", deletes=_with(rows(10, 1), 8), updates=rows(9, 1)),
     ),
     "track": Operation(lambda ws, *_: _track(ws, "v", 6), lambda ws: ws.drop("v")),
     "drop": Operation(lambda ws, *_: _drop(ws, "u"), lambda ws: _track(ws, "u", 5)),

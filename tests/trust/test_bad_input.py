@@ -360,7 +360,7 @@ SOURCES = [
     Case(
         "too few fields",
         SourceError,
-        ("line 3 of ragged.csv", "1 fields instead of 2", "'7'", NOTHING),
+        ("line 3 of ragged.csv", "1 field instead of 2", "'7'", NOTHING),
         track("ragged.csv", "a,b\n1,2\n7\n"),
     ),
     Case(

@@ -33,14 +33,14 @@ pytestmark = [
 
 STORY = """
 import json, sys
+from holdfast.core.engine import distance
 from holdfast.core.evidence import shuffled
-from holdfast.core.rows import relation
 from holdfast.inclusions import values
 from trust import lost_workers, story
 
 # As of a table of some size: values meet by Spark's shuffle, and rows that validate candidates; and the
 # driver lets tasks fetch rows.
-values.FEW_CELLS = shuffled.SHUFFLED_ROWS = relation.FAR_BYTES = 0
+values.FEW_CELLS = shuffled.SHUFFLED_ROWS = distance.FAR_BYTES = 0
 url, options = sys.argv[1], json.loads(sys.argv[2])
 if sys.argv[4] != "no worker":
     lost_workers.lose_workers(f"{url}/lost", options, each=sys.argv[4])
@@ -107,6 +107,55 @@ def on_disk(place: Path) -> dict[str, str]:
 
 # The ways in which an engine has tasks run. Of each a worker dies, which costs the fast test some seconds.
 WAYS = {"run", "produce", "relay", "consume", "over"}
+# Of each of these tasks one dies in the slow test, with the module that it is in. A new one belongs here.
+TASKS = {
+    "consume facts count_tuples",
+    "consume index index_entries",
+    "consume shuffled refute_part",
+    "consume value_tasks absorb_blocks",
+    "over tasks encode_frame",
+    "produce facts send_tuples",
+    "produce index send_entries",
+    "produce shuffled send_values",
+    "produce value_tasks collect_blocks",
+    "relay shuffled find_repeated",
+    "relay shuffled send_rows",
+    "run agree_probe probe_segment",
+    "run column_tasks count_part",
+    "run comparison compare_part",
+    "run comparison compare_predicates",
+    "run components forest_part",
+    "run components number_tables",
+    "run conditions check_part",
+    "run differing compare_bucket",
+    "run differing locate_pairs",
+    "run facts look_at_segment",
+    "run group_rows rows_part",
+    "run group_tasks measure_part",
+    "run group_tasks violating_part",
+    "run index put_piece",
+    "run match count_dropped",
+    "run match link_tables",
+    "run match match_columns",
+    "run missing missing_in_segment",
+    "run read_task read_lake_unit",
+    "run row_counting count_part",
+    "run row_counting except_part",
+    "run row_counting find_ends",
+    "run shuffled read_rows",
+    "run tasks encode_part",
+    "run tasks fetch_part",
+    "run tasks index_segment",
+    "run tasks locate_rows",
+    "run tasks merge_run",
+    "run tasks rewrite_part",
+    "run tuple_tasks check_tuples",
+    "run value_ranking rank_part",
+    "run value_tasks merge_part",
+    "run violating_pairs pairs_part",
+    "run violation_changes compare_part",
+    "run violations count_part",
+}
 
 
 @pytest.mark.parametrize("each", ["method", pytest.param("function", marks=pytest.mark.slow)])
@@ -123,7 +172,7 @@ def test_nothing_is_shared_but_a_store(
     lost = lost_kinds(f"{url}/lost", store.options)
     assert {kind.split()[0] for kind in lost} == WAYS
     assert done.stderr.count("Lost task") >= len(lost)
-    assert each == "method" or len(lost) > 20, lost
+    assert each == "method" or lost == TASKS
     assert list((place / "disk").iterdir()) == []  # of this process: nothing went where everybody looks
     for pid in machines.workers:
         disk = Path(f"/proc/{pid}/root") / (place / "disk").relative_to("/")

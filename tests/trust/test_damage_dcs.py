@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.core.evidence import evidence_files
 from holdfast.denial import dc_witnessed
 from holdfast.denial.constraints import dc_ref, row_file
 from holdfast.errors import DamagedFileError, WorkspaceError
@@ -62,6 +63,8 @@ NEEDED = {
     "witnessed cover": ["dcs, witnessed", "check, witnessed"],
     "counted evidence": ["nearly, any error", "check, counted"],
     "witnessed evidence": ["check, witnessed"],
+    "counted change": ["nearly, any error", "check, counted"],
+    "witnessed change": ["check, witnessed"],
     "nearly": ["nearly", "check, counted"],
     "row rules": ["row rules", "check, counted"],
     "order index": [],
@@ -85,6 +88,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("damage") / "w"
     with pytest.MonkeyPatch.context() as patch, holdfast.open(root, engine="inline") as ws:
         patch.setattr(dc_witnessed, "SCANNED_ROWS", 0)
+        patch.setattr(evidence_files, "DELTAS_FROM", 0)
+        patch.setattr(evidence_files, "DELTA_SHARE", 1e9)
+        patch.setattr(evidence_files, "DELTAS_SHARE", 1e9)
         for table in TABLES:
             error = MAX_ERROR if table == COUNTED else None
             ws.track(table, kit.table_of(kit.START), kinds=("dc",), evidence=table, max_error=error)
@@ -116,6 +122,8 @@ def _live(root: Path, kind: str) -> str:
         "witnessed cover": witnessed.cover,
         "counted evidence": counted.evidence,
         "witnessed evidence": witnessed.evidence,
+        "counted change": counted.deltas[0],
+        "witnessed change": witnessed.deltas[0],
         "nearly": counted.approximate,
         "row rules": row_file(states[0]),
         "order index": orders[0] if orders else None,

@@ -248,7 +248,7 @@ def test_evidence_that_does_not_fit_its_rows_is_damage(base: Path, tmp_path: Pat
     rows = kit.after(kit.START, *kit.HISTORY)
     with holdfast.open(root, engine="inline") as ws:
         with pytest.raises(DamagedFileError, match="Nothing was applied"):
-            ws.apply(COUNTED, deletes=kit.table_of(rows))
+            ws.apply(COUNTED, deletes=kit.table_of([r for r in rows if r[0] in (9, 10)]))
         assert ws.version == twins.BUILT + 1
         assert kit.rows_of(ws, COUNTED) == rows
         assert {d.lhs for d in ws.dependencies("fd", WITNESSED) if isinstance(d, Fd)}

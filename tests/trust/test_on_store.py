@@ -32,7 +32,7 @@ from holdfast.core.store import bucket as buckets
 from holdfast.core.store import compaction, litter
 from holdfast.core.store.bucket import Bucket, bucket_of
 from holdfast.core.store.node_cache import NodeCache
-from holdfast.errors import DamagedFileError, HoldfastError, WorkspaceError
+from holdfast.errors import AbsentRowError, DamagedFileError, HoldfastError, WorkspaceError
 from trust import store_operations, story
 from trust.object_store import Faults, Request, Store, served_azure, served_gcs, through, why_no_azure
 from trust.store_operations import OPERATIONS, ROUNDS, facts, rows
@@ -185,6 +185,21 @@ def test_a_source_on_a_store_is_read_as_one_in_a_folder(
         assert ws.n_rows("there") == 0
 
 
+@pytest.mark.parametrize("name", ["rows-*.parquet", "rows-*.arrow"])
+def test_lengths_are_those_of_the_listing(url: str, store: Store, tmp_path: Path, name: str) -> None:
+    """A task asks for the length of its file, which may have changed; nobody else does."""
+    [path, *_] = written(tmp_path / "files", name.replace("-*", ""))
+    for i in range(5):
+        Bucket(f"{url}/files", store.options).put(name.replace("*", str(i)), path.read_bytes())
+    buckets.forget()
+    with through(store, faults := Faults()) as address:
+        options = store.options_at(address)
+        with holdfast.open(f"{url}/ws", engine="inline", storage_options=options) as ws:
+            ws.track("t", f"{url}/files/{name}", kinds=("ucc",))
+            assert ws.n_rows("t") == 450
+    assert faults.counted("HEAD", "/files/rows-") == 5
+
+
 def test_a_store_that_goes_away_is_one_clear_error(url: str, store: Store) -> None:
     broken = threading.Event()
     faults = Faults(lambda request: "busy" if broken.is_set() else None)
@@ -296,6 +311,73 @@ def test_damage_is_found(url: str, store: Store) -> None:
                 ws.verify()
             bucket_of(url).put(name, content)
         assert ws.verify() > len(files)
+
+
+def test_objects_are_verified_side_by_side(url: str, store: Store) -> None:
+    """Nobody gets an answer before two have asked."""
+    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
+        ws.track("t", rows(0, 10), kinds=("ucc", "fd"))
+        ws.apply("t", inserts=rows(10, 10))
+        n_files = ws.verify()
+    waiting: list[str] = []
+    both, first = threading.Barrier(2), threading.BoundedSemaphore(2)
+
+    def choose(request: Request) -> str | None:
+        if request.method == "GET" and "/tables/" in request.path and first.acquire(blocking=False):
+            waiting.append(request.path)
+            both.wait(timeout=60)
+        return None
+
+    buckets.forget()
+    with (
+        through(store, Faults(choose)) as address,
+        holdfast.open(url, engine="inline", storage_options=store.options_at(address)) as ws,
+    ):
+        assert ws.verify() == n_files
+    assert not both.broken
+    assert len(set(waiting)) == 2  # and not the same again, by a client that waits no longer
+
+
+def test_a_copy_that_rots_is_not_merged(url: str, store: Store) -> None:
+    """It was hashed when it came, and is read again before it becomes part of something new."""
+    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
+        ws.track("t", rows(0, 10), kinds=("ucc", "ind"))
+        ws.apply("t", inserts=rows(10, 10))
+        state = ws.writer.tables.state("t")
+        generator = ws.inds.generator()
+        assert generator is not None
+        version = ws.version
+        for ref in (state.segments[0].file, generator.runs[0].files()[0]):
+            copy = bucket_of(url).local(ref)
+            content = copy.read_bytes()
+            copy.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+            with pytest.raises(DamagedFileError, match=r"the copy of .* has been altered"):
+                ws.merge("t")
+            copy.write_bytes(content)
+        assert ws.version == version
+        ws.merge("t")
+        assert ws.n_rows("t") == 20
+
+
+def test_an_audit_and_a_row_that_is_not_there_copy_nothing(
+    url: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is asked of a table, what that does not take stays where it is."""
+    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
+        ws.track("t", rows(0, 10), kinds=("ucc", "fd", "ind"))
+        ws.apply("t", inserts=rows(10, 10))
+        state = ws.writer.tables.state("t")
+        files = list(litter.named_files(state.to_dict()))
+    buckets.forget()
+    monkeypatch.setenv("HOLDFAST_CACHE", str(tmp_path / "empty"))
+    with holdfast.open(url, engine="inline", storage_options=store.options) as ws:
+        assert ws.verify() > len(files)
+        assert not any(bucket_of(url).is_near(ref) for ref in files)
+        with pytest.raises(AbsentRowError):
+            ws.apply("t", deletes=rows(90, 1))
+        indexes = [ref for ref in files if "/index-" in ref.name]
+        assert indexes
+        assert not any(bucket_of(url).is_near(ref) for ref in indexes)
 
 
 @contextlib.contextmanager
@@ -456,13 +538,13 @@ def test_killed_at_every_request(
     monkeypatch: pytest.MonkeyPatch,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """Of a batch; of what else there is at every fifth one, and behind those that follow them."""
+    """Of a batch; of what else there is at every eighth one, and behind those that follow them."""
     # This process keeps the ledger short: else opening it took more requests with every version, and the
     # next request of the operation would never come.
     monkeypatch.setattr(compaction, "COMPACT_EVERY", 2)
     monkeypatch.setattr(compaction, "CHECKPOINT_EVERY", 1)
     killing, left = Killing(operation, after, built, store, lake), Counter[str]()
-    for n in range(3 + after, 1000, 1 if operation == "apply" else 5):
+    for n in range(3 + after, 1000, 1 if operation == "apply" else 8):
 
         def due(request: Request, n: int = n) -> bool:
             return request.number == n

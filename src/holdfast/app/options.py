@@ -57,6 +57,7 @@ Output = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to, if not standard output.")
 ]
 SqlDialect = Annotated[Dialect | None, typer.Option("--dialect", help="Of SQL; ansi if not given.")]
+At = Annotated[int | None, typer.Option(metavar="VERSION", help="As of this version.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 All = Annotated[bool, typer.Option("--all", help="Do not shorten long lists.")]
 

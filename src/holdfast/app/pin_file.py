@@ -32,10 +32,11 @@ from holdfast.app.calls import named_side
 from holdfast.app.export.yaml import scalar
 from holdfast.app.options import columns_of
 from holdfast.core.words.change import Pin
-from holdfast.core.words.dependency import Side
+from holdfast.core.words.dependency import Fd, Side
 from holdfast.core.words.notation import ARROW, arrow_text
 from holdfast.core.words.predicate import as_fd
 from holdfast.core.words.reliance import PinTerms, Wanted
+from holdfast.core.words.schema import Nulls
 from holdfast.errors import HoldfastError, UsageError, shorten, shorten_path
 
 VERSION = "1"
@@ -60,20 +61,22 @@ def written_pins(ws: holdfast.Workspace, pins: Sequence[Pin], version: int) -> s
     lines += [f"version: {VERSION}", "tables:" if tables else "tables: {}"]
     for table in sorted(tables):
         lines.append(f"  {_text(table)}:")
-        equal = ws.writer.tables.state(table, version).nulls == "equal"
+        nulls = ws.writer.tables.state(table, version).nulls
         for pin in tables[table]:
-            target, value = _target(pin, with_fds=equal)
+            target, value = _target(pin, nulls)
             lines.append(f"    - {target}: {value}")
             lines += [f"      {name}: {_term(name, str(v))}" for name, v in pin.terms.to_given().items()]
     return "\n".join(lines) + "\n"
 
 
-def _target(pin: Pin, *, with_fds: bool) -> tuple[str, str]:
+def _target(pin: Pin, nulls: Nulls) -> tuple[str, str]:
     if pin.condition is not None:
         return "check", _text(pin.condition.formula)
+    if isinstance(pin.rule, Fd):
+        return "fd", _text(arrow_text(pin.rule.lhs, pin.rule.rhs))
     if pin.rule is not None:
         # Where NULLs are distinct a functional dependency is no rule about two rows.
-        fd = as_fd(pin.rule) if with_fds else None
+        fd = as_fd(pin.rule) if nulls == "equal" else None
         return ("rule", _text(pin.rule.formula)) if fd is None else ("fd", _text(arrow_text(*fd)))
     if pin.referenced is None:
         return "key", _columns(pin.columns)

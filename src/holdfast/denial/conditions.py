@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from holdfast.core.rows import condition_tests
+from holdfast.core.rows.kernels.operators import NULL
 from holdfast.core.words.predicate import Operator
 from holdfast.denial.row_counting import Rows
-from holdfast.denial.row_counts import NULL, SATISFYING
+from holdfast.denial.row_counts import SATISFYING
 
 
 def check_part(payload: dict[str, Any]) -> bytes:

@@ -17,8 +17,10 @@ from holdfast.core.words.codec import Coded
 from holdfast.core.words.column_sets import columns_of, words_for
 from holdfast.core.words.condition import Condition, read_condition
 from holdfast.core.words.condition import columns_of as columns_named
+from holdfast.core.words.dependency import Fd
 from holdfast.core.words.predicate import Dc, Operator, Predicate, PredicateSpace
 from holdfast.core.words.reliance import USUAL, Terms
+from holdfast.core.words.schema import Nulls
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -69,7 +71,7 @@ class DcRef(Coded):
     cover: FileRef
     evidence: FileRef
     approximate: FileRef | None = None  # the minimal ones within max_error
-    deltas: tuple[FileRef, ...] = ()  # what batches have added to counted evidence since, oldest first
+    deltas: tuple[FileRef, ...] = ()  # what batches have changed of the evidence since, oldest first
     accesses: tuple[KeptAccess, ...] = ()  # of witnessed evidence
     chosen_for: tuple[int, int] = (0, 0)  # rows, and constraints to scan for, when accesses were chosen
     within_columns: bool = False  # whether columns are compared with themselves only, as was asked for
@@ -91,12 +93,17 @@ class PinnedRule(Coded):
     pairs: tuple[tuple[int, int], ...]  # row ids
     terms: Terms = USUAL
     arrow: bool = False  # it was written as a functional dependency
+    nulls: Nulls = "equal"  # "distinct": it is a functional dependency of a table where they are
 
     def pin(self, table: str, n_rows: int) -> Pin:
         n, total = self.n_violations, ordered_pairs(n_rows)
-        dc = Dc(table, self.predicates, n / max(1, total))
+        rule: Dc | Fd = Dc(table, self.predicates, n / max(1, total))
+        if self.nulls == "distinct":
+            lhs = tuple(p.left for p in self.predicates if p.op == "=")
+            [rhs] = (p.left for p in self.predicates if p.op == "!=")
+            rule = Fd(table, lhs, rhs, rule.error)
         holds = self.terms.allows(n, total)
-        pin = Pin(table, dc.columns, holds, rule=dc, n_violations=n, terms=self.terms, error=dc.error)
+        pin = Pin(table, rule.columns, holds, rule=rule, n_violations=n, terms=self.terms, error=rule.error)
         return replace(pin, arrow=self.arrow)
 
 

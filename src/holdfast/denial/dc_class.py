@@ -64,7 +64,7 @@ class DcClass(TableClass[DcState]):
         if known.evidence_kind == "counted":
             return known
         searching = _searching(crossing.context, known.limits)
-        return dc_witnessed.delete(crossing.remaining, known, crossing.row_ids, searching)
+        return dc_witnessed.delete(crossing.remaining, known.afresh(), crossing.row_ids, searching)
 
     def grown(self, known: DcState, crossing: Crossing) -> DcState:
         before, remaining, after = crossing.before, crossing.remaining, crossing.after
@@ -72,7 +72,10 @@ class DcClass(TableClass[DcState]):
         searching = _searching(crossing.context, known.limits)
         if known.evidence_kind == "counted":
             return dc_counted.change(known, before, remaining, after, row_ids, added, searching)
-        return dc_witnessed.insert(after, known, added, searching) if added else known
+        if not added:
+            return known
+        known = replace(known, rounds=0) if len(row_ids) else known.afresh()  # deletes began the step
+        return dc_witnessed.insert(after, known, added, searching)
 
     def settled(self, known: DcState, crossing: Crossing) -> DcState:
         return dc_witnessed.with_accesses(crossing.after, known) if crossing.commit else known

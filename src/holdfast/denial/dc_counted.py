@@ -15,16 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.engine.job_progress import Progress
-from holdfast.core.evidence.comparison import Compared, compare_all, compare_deletes, compare_inserts
+from holdfast.core.evidence.comparison import compare_all
 from holdfast.core.evidence.counted import CountedEvidence
-from holdfast.core.evidence.proofs import Proofs
+from holdfast.core.evidence.counted_change import changed
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.words.predicate import PredicateSpace
 from holdfast.denial.budget import Search, searched
 from holdfast.denial.dc_cover import DcCover
 from holdfast.denial.dc_state import DcOptions, DcState, kernel_space, near_cover
-from holdfast.errors import NOTHING_APPLIED, DamagedFileError
 
 I64 = NDArray[np.int64]
 
@@ -70,33 +69,19 @@ def change(
 ) -> DcState:
     """The constraints after a batch: `before` it, `remaining` without the deleted rows, `relation` after it.
 
-    Cost: comparing the batch with all rows; then only what came or went.
+    Cost: comparing the batch with all rows, or the rows that are left if they are few; then only what came or
+    went.
     """
     assert isinstance(state.evidence, CountedEvidence)
-    nothing = Compared.none(state.n_words)
-    gone = compare_deletes(before, remaining, row_ids, state.space) if len(row_ids) else nothing
-    come = compare_inserts(relation, added, state.space) if added else nothing
-    delta = np.concatenate([come.masks, gone.masks]), np.concatenate([come.counts, -gone.counts])
-    try:
-        evidence, new, old = state.evidence.changed(*delta)
-    except ValueError as error:
-        raise DamagedFileError(
-            f"the evidence kept in {before.folder!r} is not that of its rows: {error}. {NOTHING_APPLIED} "
-            "Restore the workspace from a backup, or rebuild the table with 'holdfast track'."
-        ) from error
-    changed = replace(
-        state,
-        evidence=evidence,
-        rounds=0,
-        delta=delta,
-        came=Proofs.among(come, new),
-        went=Proofs.among(gone, old),
+    evidence, new, gone, delta, came, went = changed(
+        state.evidence, before, remaining, relation, row_ids, added, state.space
     )
+    after = replace(state, evidence=evidence, rounds=0, delta=delta, came=came, went=went)
 
     def attempt(bound: int, search: Search) -> DcState:
         bounded = state.cover.bounded(bound)
-        cover = search.within(lambda watch: bounded.repaired(evidence.masks, new, old, watch))
-        return _with_errors(replace(changed, cover=cover), relation.n_rows, search)
+        cover = search.within(lambda watch: bounded.repaired(evidence.masks, new, gone, watch))
+        return _with_errors(replace(after, cover=cover), relation.n_rows, search)
 
     return searched(state.limits, state.cover.max_size, len(state.space.groups), progress, attempt)
 

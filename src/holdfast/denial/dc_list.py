@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.evidence.counted_files import load_counted
+from holdfast.core.evidence.evidence_files import load_counted
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.root import Root
 from holdfast.core.words.predicate import Dc

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.cover.kernels.vertices import Space
-from holdfast.core.cover.news import MAX_LISTED, Kind, News, witness_pairs
+from holdfast.core.cover.news import MAX_LISTED, Kind, News, broken_text, near_text, witness_pairs
 from holdfast.core.evidence.counted import CountedEvidence
 from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.rows.kernels.masks import first_contained, first_container, without
@@ -65,7 +65,7 @@ def _exact(table: str, before: DcState, after: DcState, old: Relation, new: Rela
     shown = witness_pairs(_proving(gone[refuted], after.came), new, [d.columns for d in broken])
     errors = _errors(after, gone[refuted], new.n_rows)
     changes = [
-        DependencyChange("broke", replace(d, error=e), _broken_text(e, after), w)
+        DependencyChange("broke", replace(d, error=e), broken_text(e, after.max_error), w)
         for d, e, w in zip(broken, errors, shown, strict=True)
     ]
     named = dcs_of(table, space, entered[fresh])
@@ -115,13 +115,6 @@ def _errors(after: DcState, masks: U64, n_rows: int) -> list[float]:
     return errors
 
 
-def _broken_text(error: float, after: DcState) -> str:
-    if not error:
-        return "does not hold any more"
-    place = "within" if error <= after.max_error else "beyond"
-    return f"does not hold any more (error {error:.4g}, {place} {after.max_error:g})"
-
-
 def _approximate(
     table: str, before: DcState, after: DcState, new: Relation
 ) -> tuple[list[DependencyChange], int]:
@@ -134,7 +127,7 @@ def _approximate(
     assert now is not None
     assert isinstance(after.evidence, CountedEvidence)
     changes: list[DependencyChange] = []
-    unlisted, total, limit = 0, max(1, ordered_pairs(new.n_rows)), f"{after.max_error:g}"
+    unlisted, total = 0, max(1, ordered_pairs(new.n_rows))
     sorts: tuple[tuple[Event, ApproximateDcs, ApproximateDcs, U64], ...] = (
         ("within", now, was, after.listed),
         ("beyond", was, now, before.listed),
@@ -147,11 +140,6 @@ def _approximate(
         violations = after.evidence.agreeing(masks).tolist()
         for dc, n in zip(dcs_of(table, after.space, masks), violations, strict=True):
             error = n / total
-            if event == "within":
-                reason = f"error {error:.4g}, within {limit}"
-            elif error <= after.max_error:
-                reason = f"error {error:.4g}; a more general one is within {limit} now"
-            else:
-                reason = f"error {error:.4g}, beyond {limit}"
+            reason = near_text(event, error, after.max_error, "a more general one")
             changes.append(DependencyChange(event, replace(dc, error=error), reason))
     return changes, unlisted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from holdfast.core.words.predicate import Dc, Predicate, PredicateSpace, same_ru
 from holdfast.denial.circular_dcs import holds_always, telling
 from holdfast.denial.constraints import (
     DcRef,
+    PinnedRule,
     dc_ref,
     dcs_of,
     ordered_pairs,
@@ -122,20 +124,15 @@ class DcReader:
         No accidents of the rows at hand, and nothing that follows from the others: how many these are is
         counted (`dc_ranking.py`).
         """
-        from holdfast.core.evidence.counted_files import load_counted
-        from holdfast.core.store.bundle import open_bundle
+        from holdfast.core.evidence.counted import CountedEvidence
         from holdfast.denial.dc_list import cover_masks
         from holdfast.denial.dc_ranking import rank
+        from holdfast.denial.dc_state import load_evidence
         from holdfast.denial.shuffling import shuffled_shares
 
         base, state = self._tables.current(table)
         ref, root = self._needed(state), self._tables.root
-        if ref.evidence_kind == "counted":
-            counted = load_counted(root, "comparisons", ref.evidence, ref.deltas, ref.space.n_predicates)
-            evidence, counts = counted.masks, counted.counts
-        else:
-            bundle = open_bundle(root, ref.evidence, "comparisons")
-            evidence, counts = bundle.array("masks").reshape(-1, ref.n_words), None
+        evidence = load_evidence(root, ref)
 
         def history(masks: U64) -> Stability:
             return self._past.stability(table, self.held_versions(table, masks, base + 1), base)
@@ -149,8 +146,8 @@ class DcReader:
             cover_masks(root, ref),
             ref.space,
             table,
-            evidence,
-            counts,
+            evidence.masks,
+            evidence.counts if isinstance(evidence, CountedEvidence) else None,
             rows=RowRuleReader(self._tables).facts(base, state),
             key_scores={name: scores((name,)) for name in state.schema.names},
             shuffled=shuffled,
@@ -165,7 +162,8 @@ class DcReader:
 
         base, state = self._tables.current(table)
         predicates = written_rules.read_rule(text, state.schema, table, base)
-        pinned = any(same_rule(r.predicates, predicates) for r in pinned_rules(state))
+        equal = [r for r in pinned_rules(state) if r.nulls == "equal"]
+        pinned = any(same_rule(r.predicates, predicates) for r in equal)
         ref = dc_ref(state)
         within = ref is not None and all(p in ref.space for p in predicates)
         inside = (
@@ -176,7 +174,7 @@ class DcReader:
         pairs: tuple[Pair, ...] = ()
         if not trivial and not len(inside):
             with self._tables.opened(state) as relation:
-                [rule] = written_rules.pinned(relation, [predicates])
+                [rule] = written_rules.pinned(relation, [PinnedRule(predicates, 0, ())])
                 n_violations = rule.n_violations
                 [pin] = written_rules.as_pins(table, [rule], relation)
                 pairs = tuple((t, s) for t, s in pin.witnesses)
@@ -255,7 +253,7 @@ class DcReader:
 
     def indexes(self, table: str) -> IndexReport:
         """The indexes that serve the constraints of a table, with their selectivity, coverage and rank."""
-        from holdfast.core.rows.segments import open_segment
+        from holdfast.core.rows.tasks import order_ranks
         from holdfast.denial.access.plan import statistics_of
         from holdfast.denial.access.selection import select
 
@@ -267,10 +265,11 @@ class DcReader:
         with self._tables.opened(state) as relation:
             selection = select(masks, ref.space, statistics_of(relation, ref.space))
             ranks: dict[tuple[int, int, bool], int] = {}
-            for segment in relation.segments:
-                for key in segment.ordered:
-                    rank = open_segment(self._tables.root, segment, state.schema).order(key).rank
-                    ranks[key] = max(rank, ranks.get(key, 0))
+            ordered = [s for s in relation.segments if s.ordered]
+            payloads = [relation.payload(segment=s.to_dict()) for s in ordered]
+            for result in relation.look(order_ranks, payloads, ordered):
+                for a, b, falling, rank in json.loads(result):
+                    ranks[a, b, falling] = max(rank, ranks.get((a, b, falling), 0))
         return IndexReport(table, ref.evidence_kind, selection.with_ranks(ranks))
 
     # -- inside -------------------------------------------------------------------------------

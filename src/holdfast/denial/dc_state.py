@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from holdfast.core.cover.kernels.search import Watch
 from holdfast.core.cover.kernels.vertices import Space
 from holdfast.core.evidence.counted import CountedEvidence
-from holdfast.core.evidence.counted_files import Delta, load_counted, written_as_delta
 from holdfast.core.evidence.dc_evidence import DcEvidence
+from holdfast.core.evidence.evidence_files import Delta, load_counted, load_witnessed, written_as_delta
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.rows.kernels.masks import popcounts
@@ -111,6 +111,13 @@ class DcState:
     @property
     def n_words(self) -> int:
         return n_words_of(self.space)
+
+    def afresh(self) -> DcState:
+        """The same at the beginning of a step, of which nothing is known yet."""
+        evidence, none = self.evidence, Proofs.none(self.n_words)
+        if isinstance(evidence, DcEvidence):
+            evidence = evidence.afresh()
+        return replace(self, evidence=evidence, rounds=0, delta=None, came=none, went=none)
 
     def bounded(self, max_predicates: int) -> DcState:
         """The same under a bound that is not wider."""
@@ -219,13 +226,10 @@ def save(root: Root, folder: str, state: DcState, previous: DcState | None, ref:
     evidence: FileRef | None = None
     deltas: tuple[FileRef, ...] = ()
     if ref is not None and before is not None:
-        if state.evidence is before.evidence:
+        if _untouched(state.evidence, before.evidence):
             evidence, deltas = ref.evidence, ref.deltas
-        elif written_as_delta(len(state.evidence), state.delta, ref.deltas):
-            assert state.delta is not None
-            masks, counts = state.delta
-            evidence = ref.evidence
-            deltas = (*ref.deltas, written("comparisons", {"masks": masks, "counts": counts}))
+        elif (delta := _delta(state, ref)) is not None:
+            evidence, deltas = ref.evidence, (*ref.deltas, written("comparisons", delta))
     return DcRef(
         state.evidence_kind,
         state.space,
@@ -246,18 +250,39 @@ def save(root: Root, folder: str, state: DcState, previous: DcState | None, ref:
     )
 
 
+def _untouched(evidence: CountedEvidence | DcEvidence, before: CountedEvidence | DcEvidence) -> bool:
+    if isinstance(evidence, DcEvidence) and isinstance(before, DcEvidence):
+        return evidence.masks is before.masks and evidence.witnesses is before.witnesses
+    return evidence is before
+
+
+def _delta(state: DcState, ref: DcRef) -> Mapping[str, NDArray[Any]] | None:
+    """What the step has changed of the evidence, as it is written; None if all of it is."""
+    evidence, files = state.evidence, (ref.evidence, ref.deltas)
+    if isinstance(evidence, CountedEvidence):
+        if state.delta is None or not written_as_delta(len(evidence), len(state.delta[1]), *files):
+            return None
+        return dict(zip(("masks", "counts"), state.delta, strict=True))
+    changed = evidence.changed
+    if changed is None or not written_as_delta(len(evidence), len(changed), *files, witnessed=True):
+        return None
+    masks, witnesses = evidence.delta()
+    return {"masks": masks, "witnesses": witnesses, "n": np.array([len(evidence)])}
+
+
+def load_evidence(root: Root, ref: DcRef) -> CountedEvidence | DcEvidence:
+    """What the commit names, with the changes since it was written whole."""
+    if ref.evidence_kind == "counted":
+        return load_counted(root, "comparisons", ref.evidence, ref.deltas, ref.space.n_predicates)
+    return load_witnessed(root, "comparisons", ref.evidence, ref.deltas, ref.n_words, WITNESSES)
+
+
 def load(root: Root, state: TableState) -> DcState | None:
     """The denial constraints and their evidence, as the commit names them; None where not tracked."""
     ref = dc_ref(state)
     if ref is None:
         return None
-    evidence: CountedEvidence | DcEvidence
-    if ref.evidence_kind == "counted":
-        evidence = load_counted(root, "comparisons", ref.evidence, ref.deltas, ref.space.n_predicates)
-    else:
-        bundle = open_bundle(root, ref.evidence, "comparisons")
-        arrays = {name: bundle.array(name) for name in ("masks", "witnesses")}
-        evidence = DcEvidence.from_arrays(arrays, ref.n_words, WITNESSES)
+    evidence = load_evidence(root, ref)
     near = ApproximateDcs(*read_near_dcs(root, ref)) if ref.approximate is not None else None
     support = None
     if ref.support is not None:

@@ -29,7 +29,7 @@ from holdfast.core.evidence.probe_place import Access
 from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.rows.kernels.mask_lookup import indices_in
 from holdfast.core.rows.kernels.masks import contains_any, mask_of, popcounts, without
-from holdfast.core.rows.kernels.order_index import EQ
+from holdfast.core.rows.kernels.operators import EQ
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.row_sample import sample_rows
 from holdfast.core.rows.segments import open_segment
@@ -161,7 +161,7 @@ def insert(
         return state  # nothing left to break
     violating = probe(relation, _plan(relation, state, state.cover.masks, state.accesses), batch)
     if not len(violating.masks):
-        return replace(state, came=Proofs.none(state.n_words))
+        return state
     came = violating.masks[indices_in(violating.masks, before.masks) < 0]
     evidence = before.merged(violating.masks, violating.witnesses)
     changed = replace(state, evidence=evidence, came=Proofs(violating.masks, violating.witnesses[:, 0]))
@@ -189,9 +189,7 @@ def delete(relation: Relation, state: DcState, row_ids: I64, progress: Progress 
 def _without_rows(relation: Relation, state: DcState, row_ids: I64, search: Search) -> DcState:
     before = state.evidence
     assert isinstance(before, DcEvidence)
-    none = Proofs.none(state.n_words)
     evidence, orphans = before.without_rows(row_ids)
-    state = replace(state, rounds=0, came=none, went=none)
     if not len(orphans):
         return replace(state, evidence=evidence)
     relaxed = _repaired(search, state.cover, evidence, orphans.masks[:0], orphans.masks)

@@ -7,16 +7,18 @@ satisfy together: `t.left op s.right`. How they are counted: `violations.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.rows.kernels.order_index import EQ, GE, GT, NE, SYMMETRIC
+from holdfast.core.rows.kernels.operators import EQ, GE, GT, NE, SYMMETRIC
 from holdfast.core.rows.table_state import OrderKey
+from holdfast.core.words.codec import Coded
 from holdfast.core.words.predicate import OUTCOMES
-from holdfast.core.words.schema import Schema
+from holdfast.core.words.schema import Nulls, Schema
 
+I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 Predicate = tuple[int, int, int]
 
@@ -30,25 +32,40 @@ _OPERATORS = {outcomes: op for op, outcomes in _OUTCOMES.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Coded):
     """What no two different rows t, s satisfy together: predicates (left, operator number, right).
 
     Columns are positions; operators are numbered as in `kernels.order_index`. Without predicates every
-    ordered pair of rows violates it.
+    ordered pair of rows violates it. Where NULLs are distinct it has `=` and `!=` alone, as a functional
+    dependency has.
     """
 
     predicates: tuple[Predicate, ...]
+    nulls: Nulls = "equal"
+
+    def __post_init__(self) -> None:
+        if self.nulls == "distinct" and not {EQ, NE}.issuperset(self.ops):
+            raise ValueError(f"a rule of distinct NULLs with an order: {self.predicates}")
+
+    def asked(self, half_ranks: I32) -> I32:
+        """What left rows ask for, of their half ranks int32[n_predicates, n].
+
+        Where NULLs are distinct NULL is a value that no right row has: `=` asks for no row, `!=` for all.
+        """
+        return np.where(half_ranks == 0, np.int32(-1), half_ranks) if self.nulls == "distinct" else half_ranks
 
     @property
     def mirrored(self) -> Rule:
         """The rule with t and s exchanged."""
-        return Rule(tuple((right, SYMMETRIC[op], left) for left, op, right in self.predicates))
+        return replace(
+            self, predicates=tuple((right, SYMMETRIC[op], left) for left, op, right in self.predicates)
+        )
 
     @property
     def reduced(self) -> Rule | None:
         """The same with one predicate for each pair of columns; None if no two values satisfy those of one.
 
-        >>> from holdfast.core.rows.kernels.order_index import LE, LT
+        >>> from holdfast.core.rows.kernels.operators import LE, LT
         >>> Rule(((0, LE, 1), (0, NE, 1))).reduced == Rule(((0, LT, 1),))
         True
         >>> Rule(((0, LT, 0), (0, GT, 0))).reduced
@@ -58,7 +75,8 @@ class Rule:
             possible[a, b] = possible.get((a, b), 0b1111) & _OUTCOMES[op]
         if not all(possible.values()):
             return None
-        return Rule(tuple((a, _OPERATORS[outcomes], b) for (a, b), outcomes in possible.items()))
+        predicates = tuple((a, _OPERATORS[outcomes], b) for (a, b), outcomes in possible.items())
+        return replace(self, predicates=predicates)
 
     @property
     def ops(self) -> tuple[int, ...]:

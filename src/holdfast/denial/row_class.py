@@ -40,8 +40,7 @@ class RowRuleClass(TableClass[RowRuleState]):
         return row_rules.change(known, crossing.before, crossing.after, crossing.row_ids, crossing.added)
 
     def news(self, before: RowRuleState, after: RowRuleState, crossing: Crossing) -> News:
-        rows = crossing.before, crossing.after, crossing.row_ids, crossing.added
-        return row_rules.row_news(crossing.state.table, before, after, *rows)
+        return row_rules.row_news(crossing.state.table, before, after, crossing.before, crossing.after)
 
     def dependencies(self, known: RowRuleState, state: TableState) -> tuple[Sequence[Dependency], int]:
         rules = rules_of(known, state.table, state.schema)

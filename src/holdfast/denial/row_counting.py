@@ -3,29 +3,35 @@
 A task looks at some rows of one segment: its live ones, those that a batch added, or those that it deleted.
 Dictionaries are per column and segment, so values are compared as *words* made from their codes
 (`row_outcomes.py`); equal codes of texts are compared on the texts themselves. What leaves a task are
-four counts for each pair of columns, or a few row ids. One job for all of it.
+four counts for each pair of columns, or a few row ids. One job for all of it: tasks that count a batch pick
+the rows, too, that its news may show (`shown_rows.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.cover.news import MAX_LISTED
 from holdfast.core.rows.codes import texts_differ_at
+from holdfast.core.rows.kernels.operators import EQUAL, GREATER, LESS, NULL
 from holdfast.core.rows.relation import Relation
-from holdfast.core.rows.segments import open_segment
+from holdfast.core.rows.segments import Segment, open_segment
 from holdfast.core.rows.some_rows import SomeRows, chosen_rows, divided, live_rows
 from holdfast.core.rows.table_state import SegmentRef
-from holdfast.core.rows.tasks import staged
-from holdfast.core.store.bundle import pack
+from holdfast.core.rows.tasks import parsed_schema, staged
+from holdfast.core.store.bundle import pack, unpack
+from holdfast.core.store.root import root_of
+from holdfast.core.words.change import ROWS_SHOWN
 from holdfast.core.words.row_rule import RowRule, comparison, fraction_digits
 from holdfast.core.words.schema import Type
 from holdfast.denial.kernels import row_outcomes
 from holdfast.denial.kernels.row_outcomes import Compared, Numbers, Words
-from holdfast.denial.row_counts import EQUAL, GREATER, LESS, NULL, SATISFYING, where_kinds
+from holdfast.denial.row_counts import SATISFYING, where_kinds
+from holdfast.denial.shown_rows import NO_ROWS, NOTHING_ASKED, AskedRows, ShownRows
 
 U8 = NDArray[np.uint8]
 U64 = NDArray[np.uint64]
@@ -36,6 +42,8 @@ Payload = dict[str, Any]
 
 # What it takes on one core to count a pair of columns in a row, in ns: 0.1 to 0.3.
 NS_COUNT = 0.2
+# Rows to show are looked for among so many at a time.
+LOOKED_AT = 1 << 12
 
 
 # -- counting ----------------------------------------------------------------------------------
@@ -47,41 +55,79 @@ def count_all(relation: Relation, pairs: I32) -> I64:
     IN pairs int32[n_pairs, 2], positions of columns that compare. Cost: a pass over the rows, 0.1 to 0.3 ns
     for each row and pair.
     """
-    [counts] = _counted(relation, pairs, [live_rows(relation.segments)])
+    [(counts, _)] = _counted(relation, pairs, [live_rows(relation.segments)], [NOTHING_ASKED])
     return counts
 
 
 def count_change(
-    before: Relation, after: Relation, pairs: I32, row_ids: I64, added: Sequence[SegmentRef]
-) -> tuple[I64, I64]:
-    """(gone, come): the outcomes of deleted rows of `before` and of added segments, int64[n_pairs, 4] each.
+    before: Relation,
+    after: Relation,
+    pairs: I32,
+    row_ids: I64,
+    added: Sequence[SegmentRef],
+    asked: tuple[AskedRows, AskedRows],
+) -> list[tuple[I64, ShownRows]]:
+    """For the deleted rows of `before`, then for the added segments: their outcomes, int64[n_pairs, 4], and
+    the rows of them that are asked for.
 
     One job. Cost: follows these rows.
     """
-    gone, come = _counted(after, pairs, [chosen_rows(before, row_ids), live_rows(added)])
-    return gone, come
+    return _counted(after, pairs, [chosen_rows(before, row_ids), live_rows(added)], asked)
 
 
-def _counted(relation: Relation, pairs: I32, sets: Sequence[Sequence[Payload]]) -> list[I64]:
-    """The outcomes of several sets of rows."""
-    totals = [np.zeros((len(pairs), 4), dtype=np.int64) for _ in sets]
-    n_rows = sum(part["n_rows"] for parts in sets for part in parts)
-    if not len(pairs) or not n_rows:
-        return totals
-    columns = relation.stage("row-pairs", pairs=pairs.astype(np.int32))
-    tasks = [(i, part) for i, parts in enumerate(sets) for part in divided(parts)]
-    payloads = [relation.payload(**part, pairs=columns) for _, part in tasks]
-    results = relation.run(count_part, payloads, NS_COUNT * n_rows * len(pairs))
-    for (i, _), result in zip(tasks, results, strict=True):
-        totals[i] += result.array("counts").reshape(-1, 4)
-    return totals
+def _counted(
+    relation: Relation, pairs: I32, sets: Sequence[Sequence[Payload]], asked: Sequence[AskedRows]
+) -> list[tuple[I64, ShownRows]]:
+    """The outcomes of several sets of rows, and of each set the rows that are asked for."""
+    sizes = [sum(part["n_rows"] for part in parts) for parts in sets]
+    if not len(pairs) or not any(sizes):
+        return [(np.zeros((len(pairs), 4), dtype=np.int64), NO_ROWS) for _ in sets]
+    arrays = {f"{name}-{i}": array for i, a in enumerate(asked) for name, array in a._asdict().items()}
+    questions = relation.stage("row-pairs", pairs=pairs.astype(np.int32), **arrays)
+    payloads, of_sets = [], []
+    for i, parts in enumerate(sets):
+        for part in divided(parts):
+            others = sizes[i] - (part["last"] - part["first"])
+            payloads.append(relation.payload(**part, pairs=questions, asked=i, others=others))
+            of_sets.append(i)
+    results = relation.run(count_part, payloads, NS_COUNT * sum(sizes) * len(pairs))
+    answers = []
+    for i in range(len(sets)):
+        of_set = [result for j, result in zip(of_sets, results, strict=True) if j == i]
+        counts = [result.array("counts").reshape(-1, 4) for result in of_set]
+        total = sum(counts, np.zeros((len(pairs), 4), dtype=np.int64))
+        answers.append((total, ShownRows.of(of_set)))
+    return answers
 
 
 def count_part(payload: Payload) -> bytes:
-    """The outcomes of some rows of a segment in all pairs."""
+    """The outcomes of some rows of a segment in all pairs, and rows that are asked for."""
     rows = Rows.of(payload)
     bundle = staged({**payload, "row-pairs": payload["pairs"]}, "row-pairs")
-    return pack({"counts": _outcome_counts(rows, bundle.array("pairs").reshape(-1, 2))}, {})
+    pairs, i = bundle.array("pairs").reshape(-1, 2), payload["asked"]
+    counts = _outcome_counts(rows, pairs)
+    asked = AskedRows(bundle.array(f"pairs-{i}"), bundle.array(f"least-{i}").reshape(-1, NULL))
+    here = counts[asked.pairs, :NULL]
+    # Other tasks may have the rest of what it needs.
+    wanted = (here > 0) & (here + payload["others"] >= asked.least)
+    return pack({"counts": counts, **_first_rows(rows, pairs, asked.pairs, np.where(wanted, here, 0))}, {})
+
+
+def _first_rows(rows: Rows, pairs: I32, asked: I64, n_rows: I64) -> dict[str, I64]:
+    """The first rows of the outcomes that are wanted, as `ShownRows` has them: of the first pairs only.
+
+    IN n_rows int64[n_asked, 3]: how many rows have a wanted outcome, 0 where it is not wanted. Cost: a pass
+    over the rows of a pair until there are enough, as a rule the first ones.
+    """
+    chosen = np.flatnonzero(n_rows.any(axis=1))[:MAX_LISTED]
+    of_pairs, outcomes, ids = ([np.empty(0, np.int64)] for _ in range(3))
+    for p, needed in zip(asked[chosen].tolist(), np.minimum(n_rows[chosen], ROWS_SHOWN), strict=True):
+        for outcome, at in enumerate(rows.first(int(pairs[p, 0]), int(pairs[p, 1]), needed)):
+            of_pairs.append(np.full(len(at), p))
+            outcomes.append(np.full(len(at), outcome))
+            ids.append(rows.row_ids(at))
+    names = ("shown_pairs", "shown_outcomes", "shown_ids")
+    return {name: np.concatenate(parts) for name, parts in zip(names, (of_pairs, outcomes, ids), strict=True)}
 
 
 def _outcome_counts(rows: Rows, pairs: I32) -> I64:
@@ -118,38 +164,16 @@ def compared_pairs(rows: Rows, pairs: I32) -> tuple[list[Compared], I64]:
 
 
 def exceptions(relation: Relation, rule: RowRule, limit: int | None = None) -> I64:
-    """The ids of live rows that violate a rule, ascending, at most `limit`. Cost: a pass over two columns."""
-    [violating] = exceptions_of(relation, [rule], limit)
-    return violating
+    """The ids of live rows that violate a rule, ascending, at most `limit`.
 
-
-def exceptions_of(
-    relation: Relation,
-    rules: Sequence[RowRule],
-    limit: int | None = None,
-    *,
-    segments: Sequence[SegmentRef] | None = None,
-    row_ids: I64 | None = None,
-) -> list[I64]:
-    """For each rule the ids of rows that violate it, ascending, at most `limit`; one job for all rules.
-
-    Looked at are the live rows, or those of some segments, or some rows by id, live or not. Cost: a pass over
-    the two columns of each rule on these rows.
+    One job; cost: a pass over two columns.
     """
-    if row_ids is not None:
-        parts = chosen_rows(relation, row_ids)
-    else:
-        parts = live_rows(relation.segments if segments is None else segments)
-    names = relation.schema.names
-    questions = [[*map(names.index, r.columns), _violating(r)] for r in rules]
-    payloads = [relation.payload(**part, rules=questions, limit=limit) for part in divided(parts)]
-    work = float(sum(part["n_rows"] for part in parts)) * len(rules) * 10  # whole arrays, several times
-    violating: list[list[I64]] = [[] for _ in rules]
-    for result in relation.run(except_part, payloads if rules else [], NS_COUNT * work):
-        ids, bounds = result.array("row_ids"), result.array("bounds")
-        for i in range(len(rules)):
-            violating[i].append(ids[bounds[i] : bounds[i + 1]])
-    return [np.sort(np.concatenate([np.empty(0, np.int64), *parts]))[:limit] for parts in violating]
+    question = [*map(relation.schema.names.index, rule.columns), _violating(rule)]
+    parts = divided(live_rows(relation.segments))
+    payloads = [relation.payload(**part, rule=question, limit=limit) for part in parts]
+    work = NS_COUNT * relation.n_rows * 10  # whole arrays, several times
+    ids = [result.array("row_ids") for result in relation.run(except_part, payloads, work)]
+    return np.sort(np.concatenate([np.empty(0, np.int64), *ids]))[:limit]
 
 
 def _violating(rule: RowRule) -> list[int]:
@@ -157,14 +181,11 @@ def _violating(rule: RowRule) -> list[int]:
 
 
 def except_part(payload: Payload) -> bytes:
-    """The rows of a part that violate each of some rules."""
+    """The rows of a part that violate a rule."""
     rows = Rows.of(payload)
-    limit, row_ids = payload["limit"], []
-    for a, b, violating in payload["rules"]:
-        at = np.flatnonzero(np.isin(rows.outcomes(a, b), violating))
-        row_ids.append(rows.row_ids(at[:limit]))
-    bounds = np.cumsum([0, *(len(ids) for ids in row_ids)]).astype(np.int64)
-    return pack({"row_ids": np.concatenate([np.empty(0, np.int64), *row_ids]), "bounds": bounds}, {})
+    left, right, violating = payload["rule"]
+    at = np.flatnonzero(np.isin(rows.outcomes(left, right), violating))
+    return pack({"row_ids": rows.row_ids(at[: payload["limit"]])}, {})
 
 
 # -- rows and words ----------------------------------------------------------------------------
@@ -186,14 +207,35 @@ class Rows(SomeRows):
 
     def outcomes(self, left: int, right: int) -> U8:
         """The exact outcome of each row."""
+        return next(self._outcomes_by(left, right, len(self.codes(left))))
+
+    def first(self, left: int, right: int, needed: I64) -> list[I64]:
+        """The first rows of each outcome but NULL, so many as are needed, int64[3]."""
+        at: list[list[I64]] = [[], [], []]
+        lacking, start = needed.copy(), 0
+        for outcomes in self._outcomes_by(left, right, LOOKED_AT):
+            for o in np.flatnonzero(lacking).tolist():
+                some = np.flatnonzero(outcomes == o)[: lacking[o]]
+                at[o].append(start + some)
+                lacking[o] -= len(some)
+            start += len(outcomes)
+            if not lacking.any():
+                break
+        return [np.concatenate([np.empty(0, np.int64), *parts]) for parts in at]
+
+    def _outcomes_by(self, left: int, right: int, n_rows: int) -> Iterator[U8]:
+        """The exact outcomes of so many rows at a time."""
         types = self.segment.schema.types
         wide = is_wide(types[left], types[right])
         sides = self.compared(left, wide=wide), self.compared(right, wide=wide)
-        outcomes = row_outcomes.outcomes(*sides, comparison(types[left], types[right]) == "order")
-        if types[left].hashed:
-            equal = np.flatnonzero(outcomes == EQUAL)
-            outcomes[equal[self.texts_differ(left, right, equal)]] = LESS
-        return outcomes
+        ordered = comparison(types[left], types[right]) == "order"
+        for start in range(0, max(1, len(sides[0].codes)), max(1, n_rows)):
+            a, b = (Compared(side.codes[start : start + n_rows], side.words) for side in sides)
+            outcomes = row_outcomes.outcomes(a, b, ordered)
+            if types[left].hashed:
+                equal = np.flatnonzero(outcomes == EQUAL)
+                outcomes[equal[self.texts_differ(left, right, start + equal)]] = LESS
+            yield outcomes
 
     def texts_differ(self, left: int, right: int, which: I64) -> Bool:
         """Where the texts of two hashed columns differ, of some of the rows, which have both."""
@@ -233,16 +275,16 @@ def apart(relation: Relation, pairs: I32) -> Bool:
     False where one has no value. Exact for the live rows. Cost: the ends of the dictionaries; where those do
     not decide, a pass over the columns of segments with deleted rows, which ends when both ends were seen.
     """
-    types = relation.schema.types
-    columns = {c for pair in pairs.tolist() for c in pair}
-    rough = {c: _range(relation, c, exact=False) for c in columns}
-    separate = np.zeros(len(pairs), dtype=np.bool_)
-    exact: dict[int, U64] = {}
-    for p, (a, b) in enumerate(pairs.tolist()):
-        separate[p] = _are_apart(rough, a, b, types)
-        if not separate[p] and any(s.n_deleted for s in relation.segments):
-            exact |= {c: _range(relation, c, exact=True) for c in (a, b) if c not in exact}
-            separate[p] = _are_apart(exact, a, b, types)
+    types, separate = relation.schema.types, np.zeros(len(pairs), dtype=np.bool_)
+    unclear = list(range(len(pairs)))
+    for exact in (False, True):
+        if unclear and (not exact or any(s.n_deleted for s in relation.segments)):
+            columns = sorted({c for p in unclear for c in pairs[p].tolist()})
+            ranges = _ranges(relation, columns, exact=exact)
+            for p in unclear:
+                a, b = pairs[p].tolist()
+                separate[p] = _are_apart(ranges, a, b, types)
+            unclear = [p for p in unclear if not separate[p]]
     return separate
 
 
@@ -257,22 +299,40 @@ def _are_apart(ranges: Mapping[int, U64], a: int, b: int, types: Sequence[Type])
     return bool(last == LESS or first == GREATER)
 
 
-def _range(relation: Relation, column: int, *, exact: bool) -> U64:
-    """The codes of the lowest and the highest value; none if there is no value.
+def _ranges(relation: Relation, columns: Sequence[int], *, exact: bool) -> dict[int, U64]:
+    """By column the codes of the lowest and the highest value; none if there is no value. By one job where
+    the segments are far.
 
     Without `exact`, values of deleted rows count.
     """
-    ends: list[U64] = []
-    for ref in relation.segments:
-        if not ref.n_live:
-            continue
-        segment = open_segment(relation.root, ref, relation.schema)
-        dictionary = segment.dictionary(column)
+    live = [s for s in relation.segments if s.n_live]
+    if relation.are_far(live):
+        payloads = [relation.payload(segment=s.to_dict(), columns=list(columns), exact=exact) for s in live]
+        results = [unpack(result) for result in relation.look(find_ends, payloads, live)]
+        ends = [[result.array(str(c)) for c in columns] for result in results]
+    else:
+        ends = [_ends(open_segment(relation.root, s, relation.schema), columns, exact) for s in live]
+    ranges = {}
+    for i, c in enumerate(columns):
+        values = np.concatenate([np.empty(0, np.uint64), *(of_columns[i] for of_columns in ends)])
+        ranges[c] = np.array([values.min(), values.max()]) if len(values) else values
+    return ranges
+
+
+def find_ends(payload: Payload) -> bytes:
+    """The codes of the lowest and the highest value of some columns of a segment."""
+    schema = parsed_schema(payload["schema"])
+    segment = open_segment(root_of(payload["root"]), SegmentRef.from_dict(payload["segment"]), schema)
+    ends = _ends(segment, payload["columns"], payload["exact"])
+    return pack({str(c): codes for c, codes in zip(payload["columns"], ends, strict=True)}, {})
+
+
+def _ends(segment: Segment, columns: Sequence[int], exact: bool) -> list[U64]:
+    ends = []
+    for c in columns:
+        dictionary = segment.dictionary(c)
         low, high = 1, len(dictionary)
-        if exact and ref.n_deleted:
-            low, high = row_outcomes.live_range(segment.codes[column], segment.live, len(dictionary))
-        if high:
-            ends.append(dictionary[[low - 1, high - 1]])
-    if not ends:
-        return np.empty(0, np.uint64)
-    return np.array([min(e[0] for e in ends), max(e[1] for e in ends)], dtype=np.uint64)
+        if exact and segment.ref.n_deleted:
+            low, high = row_outcomes.live_range(segment.codes[c], segment.live, len(dictionary))
+        ends.append(dictionary[[low - 1, high - 1]] if high else dictionary[:0])
+    return ends

@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.rows.kernels.operators import EQUAL, GREATER, LESS, NULL
+
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 Kind = TypeVar("Kind", bound=Hashable)
 
-LESS, EQUAL, GREATER, NULL = range(4)
 # The outcomes that satisfy each operator, tightest ones first. Of a pair without order LESS is all that
 # differs, and nothing is GREATER: there "!=" is as tight as it gets, and "<" and ">" mean nothing.
 SATISFYING: Mapping[str, tuple[int, ...]] = {
@@ -31,11 +32,12 @@ SATISFYING: Mapping[str, tuple[int, ...]] = {
     "!=": (LESS, GREATER),
 }
 OPERATORS = tuple(SATISFYING)
-_ALLOWED = np.array([[o in outcomes for o in range(NULL)] for outcomes in SATISFYING.values()])
-_N_ALLOWED = _ALLOWED.sum(axis=1)
-_UNORDERED = np.array([op in ("=", "!=") for op in OPERATORS])
+# ALLOWED[i, j]: operator number i allows outcome j.
+ALLOWED: Bool = np.array([[o in outcomes for o in range(NULL)] for outcomes in SATISFYING.values()])
+_N_ALLOWED = ALLOWED.sum(axis=1)
+UNORDERED = np.array([op in ("=", "!=") for op in OPERATORS])
 # IMPLIES[i, j]: rows that satisfy operator i satisfy operator j.
-IMPLIES: Bool = np.asarray((_ALLOWED[:, None] <= _ALLOWED[None]).all(axis=2))
+IMPLIES: Bool = np.asarray((ALLOWED[:, None] <= ALLOWED[None]).all(axis=2))
 
 
 def where_kinds(kinds: Sequence[Kind], pairs: NDArray[np.int32], test: Callable[[Kind, Kind], bool]) -> Bool:
@@ -95,25 +97,38 @@ class RowCounts:
 
     def violations(self) -> I64:
         """How many rows violate each of OPERATORS: int64[n_pairs, 6]."""
-        satisfying = self.counts[:, :NULL] @ _ALLOWED.T.astype(np.int64)
+        satisfying = self.counts[:, :NULL] @ ALLOWED.T.astype(np.int64)
         violating: I64 = self.n_compared[:, None] - satisfying
         return violating
+
+    def within(self, ordered: Bool, max_error: float) -> Bool:
+        """Which of OPERATORS are within an error: bool[n_pairs, 6].
+
+        IN ordered bool[n_pairs]. At most this share of the rows violates it, and more rows keep than violate
+        it: where most are NULL, a small share of all is not enough. Cost: a pass over the counts.
+        """
+        violations = self.violations()
+        # As the error is told, to the last bit.
+        within = violations / self._n_rows <= max_error
+        within &= ordered[:, None] | UNORDERED
+        within &= 2 * violations < self.n_compared[:, None]
+        return within
+
+    @property
+    def _n_rows(self) -> I64:
+        rows: I64 = np.maximum(self.counts.sum(axis=1), 1)[:, None]
+        return rows
 
     def tightest(self, ordered: Bool, max_error: float = 0.0) -> I64:
         """The number in OPERATORS of the tightest rule within an error, int64[n_pairs]; -1 where none is.
 
-        IN ordered bool[n_pairs]. Within the error are operators that at most this share of the rows violate,
-        and more rows keep than violate: where most are NULL, a small share of all is not enough. The
-        tightest allows the fewest outcomes; of several, the one with the fewest violations, then the
-        first. Where no row has both values there is none. Cost: a pass over the counts.
+        IN ordered bool[n_pairs]. The tightest allows the fewest outcomes; of several, the one with the
+        fewest violations, then the first. Where no row has both values there is none. Cost: a pass over the
+        counts.
         """
-        violations = self.violations()
-        n_rows = np.maximum(self.counts.sum(axis=1), 1)
-        # As the error is told, to the last bit.
-        within = violations / n_rows[:, None] <= max_error
-        within &= ordered[:, None] | _UNORDERED
-        within &= 2 * violations < self.n_compared[:, None]
-        rank = np.where(within, violations + _N_ALLOWED * (n_rows[:, None] + 1), np.iinfo(np.int64).max)
+        within = self.within(ordered, max_error)
+        rank = self.violations() + _N_ALLOWED * (self._n_rows + 1)
+        rank = np.where(within, rank, np.iinfo(np.int64).max)
         return np.where(within.any(axis=1), rank.argmin(axis=1), -1)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:

@@ -20,6 +20,7 @@ from holdfast.core.words.predicate import Operator
 from holdfast.core.words.row_rule import RowRule, comparison
 from holdfast.core.words.schema import Schema
 from holdfast.denial.row_counts import OPERATORS, RowCounts, where_kinds
+from holdfast.denial.shown_rows import NO_ROWS, ShownRows
 
 I32 = NDArray[np.int32]
 Bool = NDArray[np.bool_]
@@ -35,13 +36,16 @@ class RowRuleState:
     """What is known of a table's row rules; exact for the relation it was computed on.
 
     `pairs` int32[n_pairs, 2] are positions of columns, ascending, fixed when the table is tracked; `apart`
-    bool[n_pairs] tells of which all values of one column are less than all of the other.
+    bool[n_pairs] tells of which all values of one column are less than all of the other. `gone` and `come`
+    are rows that news of the last batch may show.
     """
 
     pairs: I32
     counts: RowCounts
     max_error: float
     apart: Bool
+    gone: ShownRows = NO_ROWS
+    come: ShownRows = NO_ROWS
 
 
 def comparable_pairs(schema: Schema, columns: Collection[str] | None = None) -> I32:

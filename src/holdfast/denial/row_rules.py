@@ -11,19 +11,22 @@ it is read off the dictionaries, or off the rows where a segment has lost some.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.cover.news import MAX_LISTED, MAX_SHOWN, WIDE, News, plain_rows
+from holdfast.core.cover.news import MAX_LISTED, WIDE, News, broken_text, near_text, plain_rows
+from holdfast.core.rows.kernels.operators import EQUAL, GREATER, LESS
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef
-from holdfast.core.words.change import ROWS_SHOWN, DependencyChange, Event, WitnessRow
+from holdfast.core.words.change import DependencyChange, Event, WitnessRow
 from holdfast.core.words.row_rule import RowRule
-from holdfast.denial.row_counting import apart, count_all, count_change, exceptions_of
-from holdfast.denial.row_counts import EQUAL, GREATER, IMPLIES, LESS, RowCounts
+from holdfast.denial.row_counting import apart, count_all, count_change
+from holdfast.denial.row_counts import IMPLIES, RowCounts
 from holdfast.denial.row_rule_list import RowRuleState, comparable_pairs, named_rules, ordered_pairs
-from holdfast.errors import NOTHING_APPLIED, DamagedFileError
+from holdfast.denial.shown_rows import ShownRows, asked_rows
+from holdfast.errors import NOTHING_APPLIED, DamagedFileError, plural
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -41,18 +44,22 @@ def change(
 ) -> RowRuleState:
     """The row rules after a batch that deleted rows of `before` and added segments to `after`.
 
-    One job; cost: batch x pairs, and the ends of dictionaries.
+    One job; cost: batch x pairs, and the ends of dictionaries. The job brings the rows, too, that news may
+    show.
     """
     if not len(row_ids) and not added:
         return state
-    gone, come = count_change(before, after, state.pairs, row_ids, added)
+    n_come = sum(segment.n_live for segment in added)
+    ordered = ordered_pairs(state.pairs, after.schema)
+    asked = asked_rows(state.counts, len(row_ids), n_come, ordered, state.max_error)
+    (gone, left), (come, brought) = count_change(before, after, state.pairs, row_ids, added, asked)
     try:
         counts = state.counts.minus(RowCounts(gone)).plus(RowCounts(come))
     except ValueError as error:
         raise _damaged(before, str(error)) from error
     if len(counts) and counts.n_rows != after.n_rows:
         raise _damaged(after, f"{counts.n_rows:,} rows are counted, and there are {after.n_rows:,}.")
-    return _state(after, state.pairs, counts, state.max_error)
+    return replace(_state(after, state.pairs, counts, state.max_error), gone=left, come=brought)
 
 
 def _damaged(relation: Relation, problem: str) -> DamagedFileError:
@@ -80,8 +87,6 @@ def row_news(
     after: RowRuleState,
     old: Relation,
     new: Relation,
-    row_ids: I64,
-    added: Sequence[SegmentRef],
 ) -> News:
     """What a batch changed, and which of its rows are the reason: up to three in one group of witnesses.
 
@@ -96,7 +101,7 @@ def row_news(
     """
     if before is after:
         return News()
-    news = _News(table, before, after, old, new, row_ids, added)
+    news = _News(table, before, after, old, new)
     return News((*news.exact(), *news.approximate()), news.unlisted)
 
 
@@ -108,11 +113,9 @@ class _News:
         after: RowRuleState,
         old: Relation,
         new: Relation,
-        row_ids: I64,
-        added: Sequence[SegmentRef],
     ) -> None:
         self.table, self.before, self.after = table, before, after
-        self.old, self.new, self.row_ids, self.added = old, new, row_ids, added
+        self.old, self.new = old, new
         self.schema = new.schema
         self.ordered = ordered_pairs(after.pairs, self.schema)
         self.was, self.now = (s.counts.tightest(self.ordered) for s in (before, after))
@@ -127,13 +130,13 @@ class _News:
         loosened = refuted & (now >= 0) & IMPLIES[was, now]
         broke = self.chosen(refuted)
         rules = self.named(broke, was)
-        shown = self.rows(self.new, rules, segments=self.added)
+        shown = self.rows(self.new, rules, self.after.come, broke, was)
         changes = [
             DependencyChange("broke", r, self.violated(r), w) for r, w in zip(rules, shown, strict=True)
         ]
         fresh = self.chosen(moved & (now >= 0) & ~loosened)
         rules = self.named(fresh, now)
-        shown = self.rows(self.old, rules, row_ids=self.row_ids)
+        shown = self.rows(self.old, rules, self.after.gone, fresh, now)
         compared = self.before.counts.n_compared[fresh].tolist()
         changes += [
             DependencyChange("appeared", r, _appeared(n, w), w)
@@ -160,8 +163,9 @@ class _News:
         changes: list[DependencyChange] = []
         sorts: tuple[tuple[Event, I64, I64], ...] = (("within", now, self.now), ("beyond", was, self.was))
         for event, here, exact in sorts:
-            rules = self.named(self.chosen((was != now) & (here >= 0) & (here != exact)), here)
-            shown = self.rows(self.new, rules, segments=self.added)
+            at = self.chosen((was != now) & (here >= 0) & (here != exact))
+            rules = self.named(at, here)
+            shown = self.rows(self.new, rules, self.after.come, at, here)
             for rule, rows in zip(rules, shown, strict=True):
                 changes.append(DependencyChange(event, rule, self.near(rule, event), rows))
         return changes
@@ -178,21 +182,14 @@ class _News:
         return named_rules(self.after, self.table, self.schema, chosen)
 
     def violated(self, rule: RowRule) -> str:
-        rows = f"{rule.n_exceptions:,} row{'' if rule.n_exceptions == 1 else 's'}"
         verb = "violates" if rule.n_exceptions == 1 else "violate"
-        limit = self.after.max_error
-        place = f", {'within' if rule.error <= limit else 'beyond'} {limit:g}" if limit else ""
-        return (
-            f"does not hold any more: {rows} of {rule.n_compared:,} {verb} it (error {rule.error:.4g}{place})"
-        )
+        who = f": {plural(rule.n_exceptions, 'row')} of {rule.n_compared:,} {verb} it"
+        return broken_text(rule.error, self.after.max_error, who)
 
     def near(self, rule: RowRule, event: Event) -> str:
-        limit = self.after.max_error
         if not rule.n_compared:
             return "no row has both values any more"
-        if event == "within" or rule.error > limit:
-            return f"error {rule.error:.4g}, {event} {limit:g}"
-        return f"error {rule.error:.4g}; a tighter one is within {limit:g} now"
+        return near_text(event, rule.error, self.after.max_error, "a tighter one")
 
     def implied(self, pair: int) -> str:
         if self.now[pair] < 0:
@@ -204,25 +201,24 @@ class _News:
         self,
         relation: Relation,
         rules: Sequence[RowRule],
-        *,
-        segments: Sequence[SegmentRef] | None = None,
-        row_ids: I64 | None = None,
+        shown: ShownRows,
+        at: I64,
+        operators: I64,
     ) -> list[tuple[tuple[WitnessRow, ...], ...]]:
-        """For each rule a group of rows of the batch that violate it, with values for the first rules."""
-        if not rules or not (segments if row_ids is None else len(row_ids)):
-            return [()] * len(rules)
-        detailed = rules[:MAX_SHOWN]
-        violating = exceptions_of(relation, detailed, ROWS_SHOWN, segments=segments, row_ids=row_ids)
-        ids = np.unique(np.concatenate(violating))
-        values = dict(zip(ids.tolist(), plain_rows(relation.fetch(ids)), strict=True))
-        groups = []
-        for rule, against in zip(detailed, violating, strict=True):
+        """For each rule, by its pair and operator, a group of rows of the batch that violate it."""
+        violating = [
+            shown.violating(p, op) for p, op in zip(at.tolist(), operators[at].tolist(), strict=True)
+        ]
+        ids = np.unique(np.concatenate([np.empty(0, np.int64), *violating]))
+        values = dict(zip(ids.tolist(), plain_rows(relation.fetch(ids)), strict=True)) if len(ids) else {}
+        groups: list[tuple[tuple[WitnessRow, ...], ...]] = []
+        for rule, against in zip(rules, violating, strict=True):
             names = self.schema.names
             if len(names) > WIDE:  # those that it is about, and the first ones
                 names = tuple(dict.fromkeys([*rule.columns, *names[:WIDE]]))
             rows = tuple(WitnessRow(r, {name: values[r][name] for name in names}) for r in against.tolist())
             groups.append((rows,) if rows else ())
-        return [*groups, *[()] * (len(rules) - len(detailed))]
+        return groups
 
 
 def _appeared(n_compared: int, gone: tuple[tuple[WitnessRow, ...], ...]) -> str:

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.rows.kernels.operators import EQUAL, NULL
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import Segment, open_segment
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import comparison
 from holdfast.denial.kernels import row_outcomes
 from holdfast.denial.row_counting import Rows, compared_pairs, is_wide, ordered_pairs
-from holdfast.denial.row_counts import EQUAL, NULL, SATISFYING
+from holdfast.denial.row_counts import SATISFYING
 
 U8 = NDArray[np.uint8]
 I32 = NDArray[np.int32]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from holdfast.core.cover.violating_rows import Removal, ViolatingRows
 from holdfast.core.evidence.group_rows import GroupRows, group_rows
 from holdfast.core.rows.kernels.masks import mask_of
-from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE, SYMMETRIC
+from holdfast.core.rows.kernels.operators import EQ, GE, GT, LE, LT, NE, SYMMETRIC
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.tasks import Payload
 from holdfast.core.store.bundle import pack

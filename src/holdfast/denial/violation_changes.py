@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from holdfast.core.evidence.half_ranks import half_rank_rows
 from holdfast.core.rows.deletes import read_deletes
 from holdfast.core.rows.kernels import order_index
-from holdfast.core.rows.kernels.order_index import EQ, SYMMETRIC, OrderIndex
+from holdfast.core.rows.kernels.operators import EQ, SYMMETRIC
+from holdfast.core.rows.kernels.order_index import OrderIndex
 from holdfast.core.rows.relation import Relation
-from holdfast.core.rows.segments import Segment, open_segment
+from holdfast.core.rows.segments import Segment
 from holdfast.core.rows.table_state import SegmentRef, payloads_of
 from holdfast.core.rows.tasks import Payload, opened, parsed_schema, staged
 from holdfast.core.store.bundle import pack
@@ -85,7 +86,7 @@ def changed(
         for some, cost in _bundled(compared, each):
             n_parts = max(1, min(MAX_PARTS, int(cost / TASK_NS), each.n_left // TASK_ROWS))
             wanting = [each.sign > 0 and len(remaining_pairs[i]) < SAMPLES for i, _ in some]
-            questions = [(i, r.predicates, tell) for (i, r), tell in zip(some, wanting, strict=True)]
+            questions = [(i, r.to_dict(), tell) for (i, r), tell in zip(some, wanting, strict=True)]
             payload = after.payload(**each.fields, rules=questions, n_parts=n_parts)
             payloads += [{**payload, "part": p} for p in range(n_parts)]
             signs += [each.sign] * n_parts
@@ -143,12 +144,9 @@ def _divided(
 
 def _deleted(before: Relation, remaining: Relation, row_ids: I64) -> list[_Work]:
     """Deleted rows with the remaining ones, and with each other."""
-    gone = []
-    for ref in before.that_may_have(row_ids):
-        at = open_segment(before.root, ref, before.schema).positions(row_ids)
-        at = np.sort(at[at >= 0])
-        if len(at):
-            gone.append((ref, remaining.stage("positions", positions=at.astype(np.int64)), len(at)))
+    gone = [
+        (ref, remaining.stage("positions", positions=at), len(at)) for ref, at in before.positioned(row_ids)
+    ]
     named, left = payloads_of(ref for ref, *_ in gone), payloads_of(remaining.segments)
     work: list[_Work] = []
     for i, (ref, positions, n) in enumerate(gone):
@@ -200,8 +198,8 @@ def compare_part(payload: Payload) -> bytes:
     place = _Place.of(payload)
     numbers, counts = [], []
     pairs = [np.empty((0, 3), dtype=np.int64)]
-    for i, predicates, tell in payload["rules"]:
-        rule = Rule(tuple((a, op, b) for a, op, b in predicates))
+    for i, fields, tell in payload["rules"]:
+        rule = Rule.from_dict(fields)
         mirrored = rule.mirrored
         alike = set(rule.predicates) == set(mirrored.predicates)
         total = 0
@@ -265,7 +263,7 @@ class _Place:
         segment = self.segment
         columns = [b for _, _, b in rule.predicates]
         compare = [(a, b) for a, _, b in rule.predicates]
-        half_ranks = half_rank_rows(segment, self.source, self.positions, compare)
+        half_ranks = rule.asked(half_rank_rows(segment, self.source, self.positions, compare))
         n_codes = np.array([len(segment.dictionary(b)) + 1 for b in columns], dtype=np.int64)
         compared = Compared(half_ranks, rule.ops, segment.codes, np.array(columns, dtype=np.int64), n_codes)
         if self.within:

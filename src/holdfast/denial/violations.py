@@ -14,10 +14,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holdfast.core.rows.codes import texts_differ
-from holdfast.core.rows.kernels.order_index import EQ
+from holdfast.core.rows.kernels.operators import EQ
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import Segment
-from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.rows.table_state import SegmentRef, payloads_of
 from holdfast.core.rows.tasks import Payload, all_opened, parsed_schema
 from holdfast.core.store.bundle import pack
 from holdfast.denial.kernels.rule_violations import Compared, chosen, count_matches, expected_cost
@@ -72,19 +72,19 @@ def parts_of(relation: Relation, rule: Rule, sample: int = 0) -> tuple[list[Payl
     if EQ in reduced.ops and not sample:
         n_parts = -(-n_rows // PART_ROWS)
         n_parts = max(n_parts, min(relation.engine.cores, n_rows // DIVIDE_ROWS))
-        segments = [s.to_dict() for s in live]
-        fields = [{"segments": segments, "part": p, "n_parts": n_parts} for p in range(n_parts)]
+        fields = [{"segments": relation.live, "part": p, "n_parts": n_parts} for p in range(n_parts)]
         work = n_parts * expected_cost(n_rows // n_parts, n_rows // n_parts, reduced.ops)
     else:
-        bins = _bins(live)
-        for left in bins:
-            for right in bins:
-                both = left if left is right else [*left, *right]
-                segments = [s.to_dict() for s in both]
-                fields.append({"segments": segments, "n_left": len(left), "sample": sample})
-                n_left = sample or sum(s.n_live for s in left)
-                work += expected_cost(n_left, sum(s.n_live for s in right), reduced.ops)
-    return [relation.payload(**f, rule=reduced.predicates) for f in fields], work
+        named = payloads_of(live)
+        # The very same list for all payloads that name a bin.
+        bins = [([named[s.number] for s in refs], sum(s.n_live for s in refs)) for refs in _bins(live)]
+        for left, n_left in bins:
+            for right, n_right in bins:
+                others = {} if left is right else {"others": right}
+                fields.append({"segments": left, **others, "sample": sample})
+                work += expected_cost(sample or n_left, n_right, reduced.ops)
+    said = reduced.to_dict()
+    return [relation.payload(**f, rule=said) for f in fields], work
 
 
 def _bins(segments: Sequence[SegmentRef]) -> list[list[SegmentRef]]:
@@ -103,18 +103,19 @@ def _bins(segments: Sequence[SegmentRef]) -> list[list[SegmentRef]]:
 class Part:
     """The rows of some segments that a task compares, in codes that are common to all columns compared.
 
-    A part of the values of a rule's equalities; or left rows of the first `n_left` segments with right rows
-    of the others, or, if these are all, with all. `sample`: only so many left rows, evenly spread.
+    A part of the values of a rule's equalities; or left rows of some segments with right rows of others, or,
+    if there are no others, of the same. `sample`: only so many left rows, evenly spread.
     """
 
     def __init__(self, payload: Payload) -> None:
-        self.segments = segments = all_opened(payload, parsed_schema(payload["schema"]))
-        self.rule = rule = Rule(tuple((a, op, b) for a, op, b in payload["rule"]))
+        n_left, others = len(payload["segments"]), payload.get("others", [])
+        both = {**payload, "segments": [*payload["segments"], *others]}
+        self.segments = segments = all_opened(both, parsed_schema(payload["schema"]))
+        self.rule = rule = Rule.from_dict(payload["rule"])
         self.codes, self.place, self.n_codes = codes, place, _ = common_codes(segments, rule)
         self._starts = starts = np.cumsum([0, *(s.ref.n_rows for s in segments)])
         left = right = np.concatenate([s.live for s in segments])
-        n_left = payload.get("n_left", len(segments))
-        if n_left < len(segments):
+        if others:
             first = np.arange(starts[-1]) < starts[n_left]
             left, right = left & first, right & ~first
         if payload.get("n_parts", 1) > 1:
@@ -146,7 +147,8 @@ def count_part(payload: Payload) -> bytes:
     for p, (a, _, _) in enumerate(part.rule.predicates):
         np.multiply(codes[place[a]][left_rows], 2, out=half_ranks[p])
     n_codes = part.n_codes[columns].astype(np.int64)
-    compared = Compared(half_ranks, part.rule.ops, codes, np.array(columns, dtype=np.int64), n_codes)
+    asked = part.rule.asked(half_ranks)
+    compared = Compared(asked, part.rule.ops, codes, np.array(columns, dtype=np.int64), n_codes)
     rows = None if right.all() else np.flatnonzero(right).astype(np.int32)
     itself = np.where(right[left_rows], left_rows, -1)
     twins = itself if (itself >= 0).any() else None

@@ -15,7 +15,7 @@ from holdfast.core.rows.table_state import OrderKey, SegmentRef
 from holdfast.core.words.change import Pair, Pin
 from holdfast.core.words.predicate import OPERATORS, Dc, Predicate
 from holdfast.core.words.rule_text import located, rule_error
-from holdfast.core.words.schema import Schema
+from holdfast.core.words.schema import Nulls, Schema
 from holdfast.denial.constraints import PinnedRule
 from holdfast.denial.pair_rule import Rule, Violations, wanted_indexes
 from holdfast.denial.violation_changes import changed
@@ -51,16 +51,16 @@ def read_rule(text: str, schema: Schema, table: str, version: int | None) -> tup
     return tuple(dict.fromkeys(p for p, _ in placed))
 
 
-def as_rule(predicates: Sequence[Predicate], schema: Schema) -> Rule:
+def as_rule(predicates: Sequence[Predicate], schema: Schema, nulls: Nulls = "equal") -> Rule:
     """A rule in positions of columns and numbers of operators."""
     at = {name: i for i, name in enumerate(schema.names)}
-    return Rule(tuple((at[p.left], OPERATORS.index(p.op), at[p.right]) for p in predicates))
+    return Rule(tuple((at[p.left], OPERATORS.index(p.op), at[p.right]) for p in predicates), nulls)
 
 
-def pinned(relation: Relation, rules: Sequence[tuple[Predicate, ...]]) -> list[PinnedRule]:
+def pinned(relation: Relation, rules: Sequence[PinnedRule]) -> list[PinnedRule]:
     """Rules with the pairs of rows that violate them now. One job."""
-    against = verify(relation, [as_rule(r, relation.schema) for r in rules]) if rules else []
-    return [_counted(PinnedRule(r, 0, ()), violations) for r, violations in zip(rules, against, strict=True)]
+    against = verify(relation, _pair_rules(relation, rules)) if rules else []
+    return [_counted(rule, violations) for rule, violations in zip(rules, against, strict=True)]
 
 
 def watched(
@@ -75,15 +75,13 @@ def watched(
     if not rules:
         return ()
     known = [Violations(r.n_violations, np.array(r.pairs, dtype=np.int64).reshape(-1, 2)) for r in rules]
-    pair_rules = [as_rule(r.predicates, after.schema) for r in rules]
-    after_batch = changed(before, remaining, after, row_ids, added, pair_rules, known)
+    after_batch = changed(before, remaining, after, row_ids, added, _pair_rules(after, rules), known)
     return tuple(map(_counted, rules, after_batch))
 
 
 def indexes_for(relation: Relation, rules: Sequence[PinnedRule]) -> tuple[list[int], list[OrderKey]]:
     """(columns, orders) with which batches are cheap to check."""
-    pair_rules = [as_rule(r.predicates, relation.schema) for r in rules]
-    columns, orders = wanted_indexes(pair_rules, relation.schema, relation.distinct())
+    columns, orders = wanted_indexes(_pair_rules(relation, rules), relation.schema, relation.distinct())
     return list(columns), list(orders)
 
 
@@ -96,6 +94,10 @@ def _shown(rule: PinnedRule, relation: Relation) -> tuple[Pair, ...]:
     pairs = np.array(rule.pairs, dtype=np.int64).reshape(-1, 1, 2)
     columns = Dc("", rule.predicates).columns
     return tuple(p for shown in witness_pairs(pairs, relation, [columns] * len(pairs)) for p in shown)
+
+
+def _pair_rules(relation: Relation, rules: Sequence[PinnedRule]) -> list[Rule]:
+    return [as_rule(r.predicates, relation.schema, r.nulls) for r in rules]
 
 
 def _counted(rule: PinnedRule, violations: Violations) -> PinnedRule:

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from holdfast.core.cover.approximate import approximate_cover
 from holdfast.core.cover.cover import Cover
-from holdfast.core.evidence.comparison import Compared, compare_all, compare_deletes, compare_inserts
+from holdfast.core.evidence.comparison import compare_all
 from holdfast.core.evidence.counted import CountedEvidence
-from holdfast.core.evidence.proofs import Proofs
+from holdfast.core.evidence.counted_change import changed
 from holdfast.core.rows.kernels.masks import mask_of, n_words_for
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import SegmentRef
-from holdfast.errors import NOTHING_APPLIED, DamagedFileError
 from holdfast.functional.fd_cover import FdCover, Relevant
 from holdfast.functional.fd_state import FdState
 
@@ -59,42 +58,26 @@ def change(
 ) -> FdState:
     """The dependencies after a batch: `before` it, `remaining` without the deleted rows, `relation` after it.
 
-    Cost: comparing the batch with all rows; then only what came or went.
+    Cost: comparing the batch with all rows, or the rows that are left if they are few; then only what came or
+    went.
     """
     assert isinstance(state.evidence, CountedEvidence)
-    n_words = n_words_for(state.evidence.n_columns)
-    nothing = Compared.none(n_words)
-    gone = compare_deletes(before, remaining, row_ids) if len(row_ids) else nothing
-    come = compare_inserts(relation, added) if added else nothing
-    delta = np.concatenate([come.masks, gone.masks]), np.concatenate([come.counts, -gone.counts])
-    try:
-        evidence, new, old = state.evidence.changed(*delta)
-    except ValueError as error:
-        raise DamagedFileError(
-            f"the agree sets kept in {before.folder!r} are not those of its rows: {error}. {NOTHING_APPLIED} "
-            "Restore the workspace from a backup, or rebuild the table with 'holdfast track'."
-        ) from error
+    evidence, new, gone, delta, came, went = changed(
+        state.evidence, before, remaining, relation, row_ids, added
+    )
     relevant, max_lhs = state.relevant, state.cover.max_lhs
     if _tried(evidence, max_lhs):
         relevant = None
-        cover = tried_cover(evidence, max_lhs, state.cover if not len(old) else None)
+        cover = tried_cover(evidence, max_lhs, state.cover if not len(gone) else None)
         if np.array_equal(cover.keyed, state.cover.keyed):
             cover = state.cover
     elif relevant is None:
         relevant = Relevant.of(evidence.masks, evidence.n_columns)
         cover = FdCover.of(relevant, max_lhs)
     else:
-        relevant = relevant.changed(new, old, evidence.masks)
+        relevant = relevant.changed(new, gone, evidence.masks)
         cover = state.cover.repaired(state.relevant, relevant)  # type: ignore[arg-type]
-    after = FdState(
-        evidence,
-        cover,
-        relevant,
-        state.max_error,
-        delta=delta,
-        came=Proofs.among(come, new),
-        went=Proofs.among(gone, old),
-    )
+    after = FdState(evidence, cover, relevant, state.max_error, delta=delta, came=came, went=went)
     return _with_errors(after, relation.n_rows)
 
 

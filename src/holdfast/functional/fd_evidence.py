@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.evidence.kernels.living_pairs import living
-from holdfast.core.evidence.witnessed import joined, with_reserve
+from holdfast.core.evidence.witnessed import joined, with_reserve, with_witnesses
 from holdfast.core.rows.kernels.masks import n_words_for, without
 from holdfast.functional.fd_cover import Relevant
 
@@ -51,8 +51,8 @@ class FdEvidence:
         """With further evidence: witnesses of equal masks are united, the reserve is cut to size."""
         if not len(masks):
             return self
-        distinct, united = joined(self.masks, self.witnesses, masks, witnesses)
-        if distinct is self.masks:
+        distinct, united, changed = joined(self.masks, self.witnesses, masks, witnesses)
+        if not len(changed):
             return self
         merged = FdEvidence(distinct, united, self.n_columns)
         if len(merged) - len(merged.relevant.masks) <= RESERVE:
@@ -66,13 +66,11 @@ class FdEvidence:
         Orphans are no longer part of the evidence; `columns` are those that each was maximal for. Cost: a
         lookup for each witness held.
         """
-        none = self.masks[:0]
-        pairs = living(self.witnesses, row_ids) if len(self.masks) and len(row_ids) else self.witnesses
-        if pairs is self.witnesses:
-            return self, none, none
-        alive = pairs[:, 0, 0] >= 0
-        orphaned = ~without(self.relevant.masks, self.masks[~alive])
-        evidence = FdEvidence(np.ascontiguousarray(self.masks[alive]), pairs[alive], self.n_columns)
+        at, left = living(self.witnesses, row_ids)
+        if not len(at):
+            return self, self.masks[:0], self.masks[:0]
+        orphaned = ~without(self.relevant.masks, self.masks[at[left[:, 0, 0] < 0]])
+        evidence = FdEvidence(*with_witnesses(self.masks, self.witnesses, at, left), self.n_columns)
         return evidence, self.relevant.masks[orphaned], self.relevant.columns[orphaned]
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:

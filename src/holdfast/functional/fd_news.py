@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.cover.approximate import ApproximateCover
-from holdfast.core.cover.news import MAX_LISTED, Kind, News, witness_pairs
+from holdfast.core.cover.news import MAX_LISTED, Kind, News, broken_text, near_text, witness_pairs
 from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.rows.kernels.masks import first_contained, first_container, popcounts, without
 from holdfast.core.rows.relation import Relation
@@ -64,7 +64,7 @@ def _exact(table: str, before: FdState, after: FdState, old: Relation, new: Rela
     named = _named(table, names, removed[refuted], removed_rhs[refuted])
     shown = witness_pairs(pairs, new, [(*d.lhs, d.rhs) for d in named])
     broke = [
-        DependencyChange("broke", replace(d, error=e), _broken_text(e, after), w)
+        DependencyChange("broke", replace(d, error=e), broken_text(e, after.max_error), w)
         for d, e, w in zip(named, errors, shown, strict=True)
     ]
     inner = _named(table, names, after.cover.masks[narrower], removed_rhs[narrowed])
@@ -96,13 +96,6 @@ def _errors(after: FdState, masks: U64, rhs: I32, n_rows: int) -> list[float]:
     return (violations / max(1, n_pairs(n_rows))).tolist()  # type: ignore[no-any-return]
 
 
-def _broken_text(error: float, after: FdState) -> str:
-    if not error:
-        return "does not hold any more"
-    place = "within" if error <= after.max_error else "beyond"
-    return f"does not hold any more (error {error:.4g}, {place} {after.max_error:g})"
-
-
 def _approximate(
     table: str, before: FdState, after: FdState, new: Relation
 ) -> tuple[list[DependencyChange], int]:
@@ -113,7 +106,7 @@ def _approximate(
     was, now = before.approximate, after.approximate
     assert was is not None
     assert now is not None
-    names, limit = new.schema.names, f"{after.max_error:g}"
+    names = new.schema.names
     changes: list[DependencyChange] = []
     unlisted = 0
     sorts: tuple[tuple[Event, ApproximateCover, ApproximateCover, FdCover], ...] = (
@@ -135,13 +128,7 @@ def _approximate(
         ):
             side, error = tuple(names[c] for c in columns), n / total
             named: Dependency = Ucc(table, side, error) if a < 0 else Fd(table, side, names[a], error)
-            near = error <= after.max_error
-            if event == "within":
-                reason = f"error {error:.4g}, within {limit}"
-            elif near:
-                reason = f"error {error:.4g}; a smaller one is within {limit} now"
-            else:
-                reason = f"error {error:.4g}, beyond {limit}"
+            reason = near_text(event, error, after.max_error, "a smaller one")
             changes.append(DependencyChange(event, named, reason))
     return changes, unlisted
 

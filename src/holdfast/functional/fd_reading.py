@@ -449,7 +449,7 @@ class FdReader:
 
     def _counted_evidence(self, ref: FdRef, state: TableState) -> CountedEvidence:
         """The agree sets of a table with their numbers of pairs; opened once."""
-        from holdfast.core.evidence.counted_files import load_counted
+        from holdfast.core.evidence.evidence_files import load_counted
 
         files = ref.evidence, *ref.deltas
         if self._counted is None or self._counted[0] != files:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.cover.approximate import ApproximateCover
 from holdfast.core.evidence.counted import CountedEvidence
-from holdfast.core.evidence.counted_files import load_counted, written_as_delta
+from holdfast.core.evidence.evidence_files import load_counted, written_as_delta
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.proofs import Proofs
 from holdfast.core.rows.table_state import TableState
@@ -120,8 +120,10 @@ def _named_again(
         return None, ()
     if state.evidence is same.evidence:
         return ref.evidence, ref.deltas
-    as_delta = written_as_delta(len(state.evidence), state.delta, ref.deltas)
-    return (ref.evidence, ref.deltas) if as_delta else (None, ())
+    delta, files = state.delta, (ref.evidence, ref.deltas)
+    if delta is None or not written_as_delta(len(state.evidence), len(delta[1]), *files):
+        return None, ()
+    return ref.evidence, ref.deltas
 
 
 def load(root: Root, state: TableState) -> FdState | None:

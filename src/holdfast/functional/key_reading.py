@@ -16,7 +16,7 @@ from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow, turned_dict
 from holdfast.core.words.change import Pair, Pin
-from holdfast.core.words.column_sets import columns_mask, words_for
+from holdfast.core.words.column_sets import MaskSet, columns_mask, masks_from, words_for
 from holdfast.core.words.dependency import Dependency, Ucc
 from holdfast.core.words.display import SelfExplaining
 from holdfast.errors import UsageError
@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 PAIRS_SHOWN = 4
-# Covers that are held open at most.
-MAX_COVERS = 64
-# Keys that are compared with a cover at once.
-BLOCK = 256
+# Masks of covers that are held open at most: with what they are looked up by, some 40 bytes each and more of
+# wide tables. A cover counts as so many more.
+MAX_MASKS, COVER_MASKS = 1 << 21, 1 << 10
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -70,7 +69,7 @@ class KeyReader:
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._covers: dict[str, U64] = {}
+        self._covers: dict[str, MaskSet] = {}
         self._past: Past[KeyRef] = Past(tables, _cover_of)
 
     def max_columns(self, table: str, at: int | None = None) -> int | None:
@@ -227,7 +226,7 @@ class KeyReader:
         masks = _masks(state, keys)
 
         def holds(ref: KeyRef, numbers: I64) -> NDArray[np.bool_]:
-            return _held_in(masks[numbers], self._cover(ref, state))
+            return self._mask_set(ref, state).inside(masks[numbers])
 
         held = self._past.held(table, len(keys), base + 1, holds, newest=WEIGHED)
         return self._past.stability(table, held, base, newest=WEIGHED)
@@ -235,13 +234,18 @@ class KeyReader:
     # -- inside -------------------------------------------------------------------------------
 
     def _cover(self, ref: KeyRef, state: TableState) -> U64:
-        masks = self._covers.get(ref.cover.name)
-        if masks is None:
-            masks = read_masks(self._tables.root, ref.cover, "cover", len(state.schema))
-            if len(self._covers) > MAX_COVERS:
-                self._covers.clear()
-            self._covers[ref.cover.name] = masks
-        return masks
+        return self._mask_set(ref, state).masks
+
+    def _mask_set(self, ref: KeyRef, state: TableState) -> MaskSet:
+        cover = self._covers.get(ref.cover.name)
+        if cover is None:
+            cover = MaskSet(read_masks(self._tables.root, ref.cover, "cover", len(state.schema)))
+            self._covers[ref.cover.name] = cover
+            for oldest in list(self._covers):  # other threads read, too
+                if sum(map(_weight, list(self._covers.values()))) <= MAX_MASKS:
+                    break
+                self._covers.pop(oldest, None)
+        return cover
 
     def _spell(
         self, state: TableState, base: int, positions: Sequence[int], *, now: bool
@@ -268,31 +272,11 @@ def _inside(masks: U64, positions: Sequence[int]) -> NDArray[np.bool_]:
 def _masks(state: TableState, keys: Sequence[tuple[str, ...]]) -> U64:
     """Keys as masks, uint64[n, n_words]."""
     position = {name: p for p, name in enumerate(state.schema.names)}
-    at = np.repeat(np.arange(len(keys)), [len(key) for key in keys])
-    columns = np.array([position[name] for key in keys for name in key], dtype=np.int64)
-    masks = np.zeros((len(keys), words_for(len(position))), dtype=np.uint64)
-    np.bitwise_or.at(masks, (at, columns >> 6), np.uint64(1) << (columns & 63).astype(np.uint64))
-    return masks
+    return masks_from([[position[name] for name in key] for key in keys], words_for(len(position)))
 
 
-def _held_in(masks: U64, cover: U64) -> NDArray[np.bool_]:
-    """Which keys follow from a cover: bool[n]. Without kernels; those that are not in it are compared."""
-    if masks.shape[1] == 1:  # 37,045 keys: 1 ms, as texts 17 ms
-        held = np.isin(masks[:, 0], cover[:, 0])
-    else:
-        members = set(_texts(cover))
-        held = np.array([text in members for text in _texts(masks)], dtype=np.bool_)
-    uncovered = np.flatnonzero(~held)
-    for start in range(0, len(uncovered), BLOCK):
-        at = uncovered[start : start + BLOCK]
-        held[at] = ((cover[None] & ~masks[at, None]) == 0).all(axis=2).any(axis=1)
-    return held
-
-
-def _texts(masks: U64) -> list[bytes]:
-    contiguous = np.ascontiguousarray(masks)
-    texts: list[bytes] = contiguous.view(f"V{8 * masks.shape[1]}").ravel().tolist()
-    return texts
+def _weight(cover: MaskSet) -> int:
+    return len(cover.masks) + COVER_MASKS
 
 
 def _cover_of(fields: Mapping[str, Any]) -> tuple[FileRef, KeyRef] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -211,13 +212,19 @@ def _composite_changes(
     step: CompositeStep, relation: Callable[[str], Relation], *, tracked: bool
 ) -> tuple[DependencyChange, ...]:
     changes = []
+    by_table: dict[str, dict[int, Any]] = {}  # rows by id; of a table all are fetched together
+    for composite, row_ids in step.broke:
+        by_table.setdefault(composite.dependent.table, {}).update(dict.fromkeys(row_ids))
+    for name, rows_of in by_table.items():
+        if rows_of:
+            by_table[name] = dict(zip(rows_of, plain_rows(relation(name).fetch(list(rows_of))), strict=True))
     for composite, row_ids in step.broke:
         ind = composite.as_ind()
         if not row_ids:
             why = "is not listed any more: one of its columns is no longer included, or the key is gone"
             changes.append(DependencyChange("broke", ind, why))
             continue
-        rows = plain_rows(relation(composite.dependent.table).fetch(row_ids))
+        rows = [by_table[composite.dependent.table][row_id] for row_id in row_ids]
         missing = tuple([row[c] for c in composite.dependent.columns] for row in rows)
         tuples = ", ".join(f"({', '.join(map(repr, values))})" for values in missing)
         witnesses = tuple((WitnessRow(i, v),) for i, v in zip(row_ids, rows, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from holdfast.core.cover.news import plain, plain_rows
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import Segment, open_segment
+from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.rows.tasks import Payload, opened, parsed_schema
 from holdfast.core.store.bundle import Bundle, pack, unpack
+from holdfast.core.store.root import root_of
 from holdfast.core.words.change import DependencyChange, WitnessRow
 from holdfast.core.words.dependency import Ind
 from holdfast.errors import plural
@@ -34,25 +36,73 @@ MAX_SHOWN = 200
 LOOKUP_CHUNK, NS_LOOKUP = 1 << 16, 300
 
 
-def rows_with(relation: Relation, table: ValueTable, column: str, keys: U64, checks: U32) -> list[int | None]:
-    """For each identity the id of a live row that carries it in a column; the newest segment's first.
+Question = tuple[str, U64, U32]  # a column, and the identities of values
 
-    Cost: a lookup in each segment's dictionary; where it is found, a pass over one column's codes.
+
+def rows_with(relation: Relation, table: ValueTable, questions: Sequence[Question]) -> list[list[int]]:
+    """For each question the ids of live rows that carry its identities, one each; the newest segment's first.
+
+    Cost: a lookup in each segment's dictionary; where it is found, a pass over one column's codes. By one job
+    where the segments are far, a task for each of them.
     """
-    row_ids: list[int | None] = [None] * len(keys)
-    c = relation.schema.names.index(column)
-    for ref in reversed([s for s in relation.segments if s.n_live]):
-        open_ones = [i for i, row in enumerate(row_ids) if row is None]
-        if not open_ones:
+    row_ids = [np.full(len(keys), -1, np.int64) for _, keys, _ in questions]
+    newest = [s for s in reversed(relation.segments) if s.n_live]
+    for segments in (newest[:1], newest[1:]):  # most often it is a row that has just come
+        asked = [(q, numbers) for q, ids in enumerate(row_ids) if len(numbers := np.flatnonzero(ids < 0))]
+        if asked and segments:
+            some = [(questions[q][0], questions[q][1][at], questions[q][2][at]) for q, at in asked]
+            carriers = _carriers_in(relation, table, segments, some)
+            for (q, numbers), ids in zip(asked, carriers, strict=True):
+                row_ids[q][numbers] = ids
+    return [ids[ids >= 0].tolist() for ids in row_ids]
+
+
+def _carriers_in(
+    relation: Relation, table: ValueTable, segments: Sequence[SegmentRef], questions: Sequence[Question]
+) -> list[I64]:
+    """The ids of rows in some segments, -1 for none: of the first segment that has one."""
+    places = relation.schema.names
+    if not relation.are_far(segments):
+        opened_ones = [
+            Opened(open_segment(relation.root, s, relation.schema), table.as_text) for s in segments
+        ]
+        return [_carriers(opened_ones, places.index(c), keys, checks) for c, keys, checks in questions]
+    asked = [[places.index(column), keys.tolist(), checks.tolist()] for column, keys, checks in questions]
+    payloads = [
+        relation.payload(segment=s.to_dict(), as_text=table.as_text, questions=asked) for s in segments
+    ]
+    row_ids = np.full(sum(len(keys) for _, keys, _ in questions), -1, np.int64)
+    for result in relation.look(find_carriers, payloads, segments):
+        row_ids = np.where(row_ids >= 0, row_ids, unpack(result).array("row_ids"))
+    return np.split(row_ids, np.cumsum([len(keys) for _, keys, _ in questions])[:-1])
+
+
+def find_carriers(payload: Payload) -> bytes:
+    """For each identity of each question the id of a live row of a segment that carries it, -1 for none."""
+    segment = open_segment(
+        root_of(payload["root"]), SegmentRef.from_dict(payload["segment"]), parsed_schema(payload["schema"])
+    )
+    there = [Opened(segment, payload["as_text"])]
+    row_ids = [
+        _carriers(there, c, np.array(keys, np.uint64), np.array(checks, np.uint32))
+        for c, keys, checks in payload["questions"]
+    ]
+    return pack({"row_ids": np.concatenate(row_ids)}, {})
+
+
+def _carriers(segments: Iterable[Opened], c: int, keys: U64, checks: U32) -> I64:
+    row_ids = np.full(len(keys), -1, np.int64)
+    for there in segments:
+        segment, lacking = there.segment, np.flatnonzero(row_ids < 0)
+        if not len(lacking):
             break
-        segment = open_segment(relation.root, ref, relation.schema)
-        local = local_codes(Opened(segment, table.as_text), c, keys[open_ones], checks[open_ones])
-        for i, code in zip(open_ones, local.tolist(), strict=True):
+        local = local_codes(there, c, keys[lacking], checks[lacking])
+        for i, code in zip(lacking.tolist(), local.tolist(), strict=True):
             if code > 0:
                 at = np.flatnonzero(segment.codes[c] == code)
                 at = at[segment.live[at]]
                 if len(at):
-                    row_ids[i] = int(segment.row_ids(at[:1])[0])
+                    row_ids[i] = segment.row_ids(at[:1])[0]
     return row_ids
 
 
@@ -65,11 +115,13 @@ def ind_changes(
     before_distinct, _ = step.before.pairs.of_columns(step.after.state.next_id)
     changes = []
     broke = inds_of(after.state, after.pairs, step.broke)
-    for n, (pair, ind) in enumerate(zip(step.broke.tolist(), broke, strict=True)):
+    some = zip(step.broke.tolist()[:MAX_SHOWN], broke, strict=False)
+    carriers = _of_broken(step, {pair: ind for pair, ind in some if distinct[pair >> 32]}, relations)
+    for pair, ind in zip(step.broke.tolist(), broke, strict=True):
         if not distinct[pair >> 32]:
             changes.append(DependencyChange("broke", ind, "has no value left to be included"))
             continue
-        changes.append(_broken(step, pair, ind, relations, shown=n < MAX_SHOWN))
+        changes.append(_broken(ind, carriers.get(pair)))
     shared, _ = step.before.pairs.at(step.appeared)
     appeared = inds_of(after.state, after.pairs, step.appeared)
     for pair, ind, n_shared in zip(step.appeared.tolist(), appeared, shared.tolist(), strict=True):
@@ -86,25 +138,40 @@ def ind_changes(
     return tuple(sorted(changes, key=lambda c: (c.event != "broke", c.dependency)))
 
 
-def _broken(
-    step: IndStep, pair: int, ind: Ind, relations: Mapping[str, Relation], *, shown: bool
-) -> DependencyChange:
+def _of_broken(
+    step: IndStep, broke: Mapping[int, Ind], relations: Mapping[str, Relation]
+) -> dict[int, list[WitnessRow]]:
+    """By broken inclusion some rows whose value is missing: of those whose tables are at hand."""
+    by_table: dict[str, list[int]] = {}
+    for pair, ind in broke.items():
+        if ind.dependent.table in relations:
+            by_table.setdefault(ind.dependent.table, []).append(pair)
+    carriers: dict[int, list[WitnessRow]] = {}
+    for name, pairs in by_table.items():
+        table = step.after.state.table(name)
+        assert table is not None
+        questions = [(broke[p].dependent.columns[0], step.keys[p], step.checks[p]) for p in pairs]
+        of_pairs = rows_with(relations[name], table, questions)
+        ids = list(dict.fromkeys(row for rows in of_pairs for row in rows))
+        values = dict(zip(ids, plain_rows(relations[name].fetch(ids)), strict=True))
+        carriers |= {
+            p: [WitnessRow(r, values[r]) for r in rows] for p, rows in zip(pairs, of_pairs, strict=True)
+        }
+    return carriers
+
+
+def _broken(ind: Ind, rows: Sequence[WitnessRow] | None) -> DependencyChange:
+    """What a broken inclusion misses, with some rows if there are any to show."""
     n_missing = ind.missing_values
     of_rows = "" if ind.missing_rows is None else f" in {plural(ind.missing_rows, 'row')}"
     what = f"misses {plural(n_missing, 'value')}{of_rows}"
-    relation = relations.get(ind.dependent.table)
-    if not shown or relation is None:
+    if rows is None:
         return DependencyChange("broke", ind, what)
     [column] = ind.dependent.columns
-    table = step.after.state.table(ind.dependent.table)
-    assert table is not None
-    row_ids = rows_with(relation, table, column, step.keys[pair], step.checks[pair])
-    there = [r for r in row_ids if r is not None]
-    rows = plain_rows(relation.fetch(there))
-    witnesses = tuple((WitnessRow(r, v),) for r, v in zip(there, rows, strict=True))
-    missing: Sequence[Any] = [plain(v[column]) for v in rows]
+    missing: Sequence[Any] = [plain(row.values[column]) for row in rows]
     listed = ", ".join(map(repr, missing))
     more = f" and {n_missing - len(missing):,} more" if n_missing > len(missing) else ""
+    witnesses = tuple((row,) for row in rows)
     return DependencyChange("broke", ind, f"{what}: {listed}{more}", witnesses, tuple(missing))
 
 
@@ -113,12 +180,16 @@ def missing_now(
 ) -> tuple[tuple[Any, WitnessRow], ...]:
     """Some values of a column that another column (by id) lacks, each with a row that carries it.
 
-    Cost: a lookup of the column's values in the runs, until enough are found; by one job if they are many.
+    Cost: a lookup of the column's values in the runs, until enough are found; by one job if they are many, or
+    lie far away.
     """
     payloads = _payloads(state, relation, table, column, referenced, limit)
     row_ids: dict[tuple[int, int], int] = {}  # by identity
     results: Iterator[Bundle]
-    if relation.engine.choose(NS_LOOKUP * relation.n_rows) == "inline":
+    live = [s for s in relation.segments if s.n_live]
+    if relation.are_far(live):
+        results = map(unpack, relation.look(missing_in_segment, payloads, live))
+    elif relation.engine.choose(NS_LOOKUP * relation.n_rows) == "inline":
         results = (unpack(missing_in_segment(payload)) for payload in payloads)
     else:
         results = iter(relation.run(missing_in_segment, payloads, NS_LOOKUP * relation.n_rows))
@@ -142,6 +213,7 @@ def _payloads(
     limit: int | None,
 ) -> list[Payload]:
     """What tasks are told to look for the values of a column that another one lacks: one for each segment."""
+    runs = [run.to_dict() for run in state.runs]  # the very same list for all of them
     return [
         relation.payload(
             segment=segment,
@@ -149,7 +221,7 @@ def _payloads(
             as_text=table.as_text,
             referenced=referenced,
             n_columns=state.next_id,
-            runs=[run.to_dict() for run in state.runs],
+            runs=runs,
             limit=limit,
         )
         for segment in relation.live

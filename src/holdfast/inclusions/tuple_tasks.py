@@ -2,6 +2,7 @@
 
 - `check_tuples`: rows of one segment of the dependent table, against all segments of the referenced one; or
   rows that were deleted from one segment of the referenced table, and which live rows miss them now.
+- `check_known`: rows that missed their tuple before, one for each inclusion, against rows that were added.
 - `orphan_tuples`: all rows of one segment whose tuple is missing, not only a few that show it.
 
 Tuples are compared exactly and without hashing them: each value is translated into the local codes of the
@@ -429,3 +430,34 @@ def orphan_tuples(payload: Payload) -> bytes:
     row_ids = segment.row_ids(rows.at(at[listed]))
     tuples = {"keys": keys.reshape(-1), "checks": checks.reshape(-1)}
     return pack({"row_ids": row_ids, "tuple": numbers[listed], **tuples, "n_rows": np.array([len(at)])}, {})
+
+
+def check_known(payload: Payload) -> bytes:
+    """Whether rows are still live, and miss their tuples in segments that are new: one for each inclusion."""
+    ids, nodes = np.array(payload["row_ids"], dtype=np.int64), payload["nodes"]
+    missing_now, added = np.zeros(len(ids), dtype=np.bool_), _opened(payload, "referenced")
+    for here in _opened(payload, "dependent"):
+        at = here.segment.positions(ids)
+        numbers = np.flatnonzero(at >= 0)
+        numbers = numbers[here.segment.live[at[numbers]]]
+        if not len(numbers):
+            continue
+        missing_now[numbers] = True
+        rows = Rows(here, at[numbers].astype(np.int64))
+        for there in added:
+            # A few pairs of columns are in many inclusions.
+            pairs = {pair for n in numbers.tolist() for pair in zip(*nodes[n], strict=True)}
+            everywhere = slice(0, len(numbers))
+            codes = {(c, d): rows.wanted((c,), there, (d,), everywhere)[0].tolist() for c, d in pairs}
+            for i, n in enumerate(numbers.tolist()):
+                if all(codes[pair][i] > 0 for pair in zip(*nodes[n], strict=True)):
+                    missing_now[n] &= not _has(rows, i, nodes[n], there)
+    return pack({"missing": missing_now.astype(np.uint8)}, {})
+
+
+def _has(rows: Rows, i: int, node: tuple[list[int], list[int]], there: Opened) -> bool:
+    """Whether a segment, which has each value of the tuple of one row, has the tuple."""
+    columns, partners = node
+    row_of = np.full(1, OPEN, dtype=np.int64)
+    Finder(there, partners, 1, rows_wanted=True).find(rows, columns, np.array([i]), row_of, 0)
+    return bool(row_of[0] >= 0)

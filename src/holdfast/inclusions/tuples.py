@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.rows.relation import Relation
-from holdfast.core.rows.segments import open_segment
 from holdfast.core.rows.table_state import SegmentRef
+from holdfast.core.store.bundle import unpack
 from holdfast.inclusions import tuple_tasks
-from holdfast.inclusions.kernels.tuple_lookup import OPEN
-from holdfast.inclusions.tuple_tasks import Finder, Opened, Rows
 
 I64 = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -81,34 +79,31 @@ def refuting_rows(tables: Mapping[str, TableRows], looks: Sequence[Look]) -> lis
     payloads: list[Payload] = []
     members: list[list[int]] = []
     positions: dict[tuple[str, int], dict[str, Any]] = {}
+    sides = _Sides()
     work = 0.0
     for (dependent, referenced, everything), numbers in grouped.items():
         left, right = tables[dependent], tables[referenced]
         wanted = 1 if everything else WITNESSES
         share = HOLDING_SHARE if everything else 1.0
         nodes = [(list(looks[i].columns), list(looks[i].partners), wanted) for i in numbers]
+        starts = range(0, len(numbers), TASK_NODES)
+        of_tasks = [(nodes[i : i + TASK_NODES], numbers[i : i + TASK_NODES]) for i in starts]
         parts: list[tuple[Payload, int]] = []
         for ref in left.relation.segments if everything else left.added:
             if ref.n_live:
-                parts.append(
-                    ({"lost": False, "dependent": _side(left, [ref]), "referenced": _side(right)}, ref.n_live)
-                )
+                both = {"dependent": sides.of(left, ref), "referenced": sides.of(right)}
+                parts.append(({"lost": False, **both}, ref.n_live))
         for n, (ref, at) in enumerate(() if everything else right.deleted):
             if (referenced, n) not in positions:
                 positions[referenced, n] = right.relation.stage("positions", positions=at.astype(np.int64))
-            sides = {"dependent": _side(left), "referenced": _side(right), "gone": _side(right, [ref])}
-            parts.append(({"lost": True, "positions": positions[referenced, n], **sides}, len(at)))
+            both = {"dependent": sides.of(left), "referenced": sides.of(right)}
+            gone = {"positions": positions[referenced, n], "gone": sides.of(right, ref)}
+            parts.append(({"lost": True, **both, **gone}, len(at)))
         for payload, n_rows in parts:
             work += n_rows * len(numbers) * share
-            for start in range(0, len(numbers), TASK_NODES):
-                payloads.append(
-                    {
-                        "root": str(left.relation.root),
-                        "nodes": nodes[start : start + TASK_NODES],
-                        **payload,
-                    }
-                )
-                members.append(numbers[start : start + TASK_NODES])
+            for some, asked in of_tasks:
+                payloads.append({"root": str(left.relation.root), "nodes": some, **payload})
+                members.append(asked)
     if not payloads:
         return row_ids
     relation = tables[looks[0].dependent].relation
@@ -136,13 +131,14 @@ def missing_tuples(left: TableRows, right: TableRows, look: Look, limit: int | N
     Cost: a lookup of each tuple of a chunk of rows; what is held is a row's id and tuple, and of each missing
     tuple the identities of its values.
     """
+    sides = _Sides()
     payloads = [
         {
             "root": str(left.relation.root),
             "columns": list(look.columns),
             "partners": list(look.partners),
-            "dependent": _side(left, [ref]),
-            "referenced": _side(right),
+            "dependent": sides.of(left, ref),
+            "referenced": sides.of(right),
             "limit": limit,
         }
         for ref in left.relation.segments
@@ -173,52 +169,45 @@ def missing_tuples(left: TableRows, right: TableRows, look: Look, limit: int | N
     return MissingTuples(ids[order], rank[which.reshape(-1)], n_rows, tuples.shape[1])
 
 
-def _side(table: TableRows, segments: Sequence[SegmentRef] | None = None) -> dict[str, Any]:
-    relation = table.relation
-    chosen = [s for s in relation.segments if s.n_live] if segments is None else segments
+def _side(table: TableRows, segments: Sequence[SegmentRef]) -> dict[str, Any]:
     return {
-        "schema": relation.schema_text,
-        "segments": [s.to_dict() for s in chosen],
+        "schema": table.relation.schema_text,
+        "segments": [s.to_dict() for s in segments],
         "as_text": table.as_text,
     }
+
+
+class _Sides:
+    """What the payloads of one job say of tables, and of segments of these: the very same object for all of
+    them, so that the job writes each once, however many segments are compared with it."""
+
+    def __init__(self) -> None:
+        self._sides: dict[tuple[int, SegmentRef | None], dict[str, Any]] = {}
+
+    def of(self, table: TableRows, segment: SegmentRef | None = None) -> dict[str, Any]:
+        """One segment of a table, or all that have live rows. The tables outlive the job."""
+        side = self._sides.get((id(table), segment))
+        if side is None:
+            live = [s for s in table.relation.segments if s.n_live]
+            side = self._sides[id(table), segment] = _side(table, live if segment is None else [segment])
+        return side
 
 
 def still_missing(tables: Mapping[str, TableRows], looks: Sequence[Look], row_ids: Sequence[int]) -> Bool:
     """Whether each inclusion's row is still live, and still misses its tuple after what the batch added.
 
-    All of one pair of tables. On the driver: one row each. Cost: a binary search for each value; where all
-    of a tuple's values are among the added ones, a lookup there.
+    All of one pair of tables. One row each: on the driver, or by one task of Spark where the rows are far.
+    Cost: a binary search for each value; where all of a tuple's values are among the added ones, a lookup
+    there.
     """
     left, right = tables[looks[0].dependent], tables[looks[0].referenced]
-    ids = np.array(row_ids, dtype=np.int64)
-    missing = np.zeros(len(looks), dtype=np.bool_)
-    added = [_opened(right, ref) for ref in right.added if ref.n_live]
-    for ref in left.relation.segments:
-        here = _opened(left, ref)
-        at = here.segment.positions(ids)
-        numbers = np.flatnonzero(at >= 0)
-        numbers = numbers[here.segment.live[at[numbers]]]
-        if not len(numbers):
-            continue
-        missing[numbers] = True
-        rows = Rows(here, at[numbers].astype(np.int64))
-        for there in added:
-            # A few pairs of columns are in many inclusions.
-            pairs = {pair for n in numbers.tolist() for pair in looks[n].pairs}
-            everywhere = slice(0, len(numbers))
-            codes = {(c, d): rows.wanted((c,), there, (d,), everywhere)[0].tolist() for c, d in pairs}
-            for i, n in enumerate(numbers.tolist()):
-                if all(codes[pair][i] > 0 for pair in looks[n].pairs):
-                    missing[n] &= not _has(rows, i, looks[n], there)
-    return missing
-
-
-def _has(rows: Rows, i: int, look: Look, there: Opened) -> bool:
-    """Whether a segment, which has each value of the tuple of one row, has the tuple."""
-    row_of = np.full(1, OPEN, dtype=np.int64)
-    Finder(there, look.partners, 1, rows_wanted=True).find(rows, look.columns, np.array([i]), row_of, 0)
-    return bool(row_of[0] >= 0)
-
-
-def _opened(table: TableRows, ref: SegmentRef) -> Opened:
-    return Opened(open_segment(table.relation.root, ref, table.relation.schema), table.as_text)
+    concerned = left.relation.that_may_have(np.array(row_ids, dtype=np.int64))
+    payload = {
+        "root": str(left.relation.root),
+        "nodes": [(list(look.columns), list(look.partners)) for look in looks],
+        "row_ids": list(row_ids),
+        "dependent": _side(left, concerned),
+        "referenced": _side(right, [ref for ref in right.added if ref.n_live]),
+    }
+    [result] = left.relation.look(tuple_tasks.check_known, [payload], concerned)
+    return unpack(result).array("missing").astype(np.bool_)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from holdfast.core.rows.segments import Segment
 from holdfast.core.rows.tasks import Payload, opened, parsed_schema, staged
 from holdfast.core.store.bundle import Bundle, pack, unpack
-from holdfast.core.store.files import FileRef
+from holdfast.core.store.files import FileRef, check_file
 from holdfast.core.store.root import Root, root_of
 from holdfast.errors import DamagedFileError
 from holdfast.inclusions.generator import RunRef, ValueTable
@@ -345,9 +345,17 @@ def _opened_setting(root: Root, ref: FileRef) -> Setting:
 
 
 def merged_range(
-    root: Root, live_runs: Sequence[RunRef], live: Bool, append_only: Bool, first: int, last: int
+    root: Root, live_runs: Sequence[RunRef], live: Bool, append_only: Bool, first: int, last: int, job: str
 ) -> Entries:
-    """One range of values of several runs as one; the entries of dropped columns are gone."""
+    """One range of values of several runs as one; the entries of dropped columns are gone.
+
+    Each file of the range is read again and hashed, once for a job (by any name of it) in each process: what
+    is wrong with it, or with the copy on this machine, would be right in the new run.
+    """
+    for run in live_runs:
+        for ref in run.parts[first >> (64 - run.bits) : (last >> (64 - run.bits)) + 1]:
+            if ref is not None:
+                _read_again(root, ref, job)
     entries = sorted_runs.merge([e for r in live_runs if len(e := entries_in_range(root, r, first, last))])
     if len(entries):
         alive = live[entries.columns]
@@ -356,11 +364,17 @@ def merged_range(
     return counted_once(entries, append_only)
 
 
+@lru_cache(maxsize=4096)
+def _read_again(root: Root, ref: FileRef, job: str) -> None:
+    check_file(root, ref, deep=True, fresh=True)
+
+
 def merge_part(payload: Payload) -> bytes:
     root = root_of(payload["root"])
     setting = _setting(root, payload)
     first, last = key_range(payload["bits"], payload["part"])
     live_runs = [RunRef.from_dict(r) for r in payload["runs"]]
-    entries = merged_range(root, live_runs, setting.live, setting.append_only, first, last)
+    job = payload["setting"]["name"]
+    entries = merged_range(root, live_runs, setting.live, setting.append_only, first, last, job)
     ref = write_part(root, payload["folder"], entries, payload["bits"], payload["part"])
     return pack({}, _file_meta(ref, entries))

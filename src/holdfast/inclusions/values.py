@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.engine.distance import TABLE_BYTES, are_far
 from holdfast.core.engine.engine import Engine
 from holdfast.core.engine.job_progress import Progress
 from holdfast.core.rows.segments import open_segment
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.store.bundle import Bundle, unpack, write_bundle
-from holdfast.core.store.files import FileRef, check_file, unique_name
+from holdfast.core.store.files import FileRef, unique_name
 from holdfast.core.store.root import Root
 from holdfast.core.words.schema import Schema
 from holdfast.inclusions import value_tasks
@@ -101,9 +102,17 @@ class Values:
     def absorb(self, cells: Sequence[Cells], hold_offsets: I64, hold_columns: U32) -> Absorption:
         """Take the cells of a batch in. `hold_*` are the inclusions that held before, by column."""
         setting = Setting(self.state.live(), self.state.append_only(), hold_offsets, hold_columns)
-        if self.engine.choose(NS_CELL * sum(c.n_cells for c in cells)) == "inline":
+        little = self.engine.choose(NS_CELL * sum(c.n_cells for c in cells)) == "inline"
+        if little and not self._are_far([*(c.segment.file for c in cells), *self._run_files()]):
             return self._absorb_inline(cells, setting)
         return self._absorb_on_spark(cells, setting)
+
+    def _run_files(self) -> list[FileRef]:
+        return [ref for run in self.state.runs for ref in run.files()]
+
+    def _are_far(self, files: Sequence[FileRef]) -> bool:
+        """Whether executors had better look at the files of segments and runs, however little that is."""
+        return are_far(self.engine, self.root, files, TABLE_BYTES)
 
     def _absorb_inline(self, cells: Sequence[Cells], setting: Setting) -> Absorption:
         parts = [
@@ -239,12 +248,11 @@ class Values:
 
     def _merged(self, state: GeneratorState, chosen: Sequence[RunRef]) -> list[RunRef]:
         setting = Setting(state.live(), state.append_only(), np.zeros(1, np.int64), np.empty(0, np.uint32))
-        for ref in (ref for run in chosen for ref in run.files()):
-            check_file(self.root, ref, deep=True, fresh=True)  # what is wrong would be right in the new run
         n_entries, append_only = sum(r.n_entries for r in chosen), chosen[0].append_only
-        if self.engine.choose(NS_ENTRY * n_entries) == "inline":
+        files = [ref for run in chosen for ref in run.files()]
+        if self.engine.choose(NS_ENTRY * n_entries) == "inline" and not self._are_far(files):
             whole = value_tasks.merged_range(
-                self.root, chosen, setting.live, setting.append_only, 0, (1 << 64) - 1
+                self.root, chosen, setting.live, setting.append_only, 0, (1 << 64) - 1, self.staging
             )
             return [self._written(whole, append_only=append_only)] if len(whole) else []
         bits = _bits(n_entries, at_least=self.engine.shares(NS_ENTRY * n_entries))

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from holdfast.core.engine.engine import Engine
 from holdfast.core.engine.job_progress import Progress
 from holdfast.core.store.bundle import pack, unpack
-from holdfast.core.store.files import FileRef, read_file, unique_name, write_file
+from holdfast.core.store.files import FileRef, check_file, read_file, unique_name, write_file
 from holdfast.core.store.root import Root, root_of
 from holdfast.core.words.codec import Coded
 from holdfast.lakes.kernels.value_index import long_runs, sort_entries
@@ -74,6 +74,15 @@ class Block(Coded):
         buckets = np.diff(np.append(starts, ref.n_entries))
         counts = ref.n_tables, ref.n_columns, ref.n_entries, ref.n_active
         return cls(*counts, ref.arrays, tuple(buckets.tolist()))
+
+
+def read_again(payload: Payload) -> bytes:
+    """A part as a block, once all its files were read again: what is wrong with them would be right in the
+    part that it is put into."""
+    root, part = root_of(payload["root"]), PartRef.from_dict(payload["part"])
+    for ref in part.arrays.values():
+        check_file(root, ref, deep=True, fresh=True)
+    return json.dumps(Block.of_part(root, part).to_dict()).encode()
 
 
 def put_together(

@@ -27,14 +27,14 @@ from numpy.typing import NDArray
 
 from holdfast.core.engine.engine import Engine
 from holdfast.core.engine.job_progress import Progress
-from holdfast.core.store.files import FileRef, check_file
+from holdfast.core.store.files import FileRef
 from holdfast.core.store.root import Root
 from holdfast.errors import NOTHING_APPLIED, SourceError
 from holdfast.lakes import FILTERS
 from holdfast.lakes.answers import BAD_LISTED
 from holdfast.lakes.files import LakeReadOptions
 from holdfast.lakes.graph.components import connect
-from holdfast.lakes.index import Block, described, piece_folder, put_together
+from holdfast.lakes.index import Block, described, piece_folder, put_together, read_again
 from holdfast.lakes.intake import Intake, read_sources, repeated
 from holdfast.lakes.match import MatchResult, count_dropped, gather_pairs, link_tables, match_columns
 from holdfast.lakes.propose import Proposer, Strategy
@@ -62,6 +62,8 @@ ENTRIES_PER_TASK = 250_000
 # matched, one of thirty pairs of columns is an inclusion, and every pair costs 2.8 (32,009 columns: 2.8 s).
 # Links and inclusions that are read again: 85 for a byte.
 NS_MATCH, NS_PAIR, NS_LINK = 400, 3, 100
+# To hash the files of an entry, with the disk's share of it.
+NS_READ_AGAIN = 20
 # So many parts of about one size become one, and so many small files of inclusions.
 MERGE_AT = 4
 GATHER_AT = 64
@@ -239,15 +241,15 @@ class LakeWork:
             return state
         with self._phase("merging parts") as progress:
             old = parts[-n:]
-            for ref in (ref for part in old for ref in part.arrays.values()):
-                # What is wrong with them would be right in the new part.
-                check_file(self.root, ref, deep=True, fresh=True)
+            payloads = [{"root": str(self.root), "part": part.for_tasks()} for part in old]
+            where = self.engine.choose(total * NS_READ_AGAIN, parallel=True)
+            blocks = self.engine.run(read_again, payloads, where=where, progress=progress, parallel=True)
             files = tuple(f for p in old for f in p.tables), tuple(f for p in old for f in p.columns)
             one = put_together(
                 self.engine,
                 self.root,
                 self.staging,
-                [Block.of_part(self.root, p) for p in old],
+                [Block.from_dict(json.loads(block)) for block in blocks],
                 old[0].first_table,
                 old[0].first_column,
                 state.options,

@@ -51,7 +51,17 @@ class MatchResult(Coded):
 
 
 def _pairs_writer(file: NewFile, schema: pa.Schema) -> Any:
-    return pq.ParquetWriter(file, schema, compression="zstd", compression_level=1)
+    """Referenced columns ascend for each dependent one: as differences they are half as long, and are read in
+    half the time, since all of them are when somebody asks what refers to a table."""
+    packed = [name for name in schema.names if name != "referenced"]
+    return pq.ParquetWriter(
+        file,
+        schema,
+        use_dictionary=packed,
+        column_encoding={name: "DELTA_BINARY_PACKED" for name in schema.names if name not in packed},
+        compression={name: "zstd" if name in packed else "none" for name in schema.names},
+        compression_level=dict.fromkeys(packed, 1),
+    )
 
 
 class _Output:

@@ -9,7 +9,7 @@ Cost: a pass over the codes of a column for each range of its values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from holdfast.core.rows.segments import Segment, open_segment
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.rows.tasks import parsed_schema
 from holdfast.core.store.arrow_types import arrow_type
-from holdfast.core.store.bundle import pack
+from holdfast.core.store.bundle import pack, unpack
 from holdfast.core.store.root import root_of
 from holdfast.profile.tally import Tally, summed
 
@@ -48,7 +48,8 @@ def ranked_values(
     Of values with one count the lower ones come first.
     `columns` says of each whether its values are asked for; else it is their number alone. One job.
     """
-    questions = [(c, first, last) for c in columns for first, last in _ranges(relation, c)]
+    ranges = _ranges(relation, list(columns))
+    questions = [(c, first, last) for c in columns for first, last in ranges[c]]
     payloads = [
         relation.payload(segments=relation.live, column=c, first=first, last=last, n=n if columns[c] else 0)
         for c, first, last in questions
@@ -68,21 +69,32 @@ def ranked_values(
     return answers
 
 
-def _ranges(relation: Relation, column: int) -> list[tuple[int, int]]:
-    """The codes of a column in ranges, first and last, of about RANGE_VALUES values."""
-    n_values = sum(ref.distinct[column] for ref in relation.segments if ref.n_live)
-    n_ranges = -(-n_values // RANGE_VALUES)
-    if n_ranges < 2:
-        return [(0, LAST_CODE)]
-    samples: list[U64] = []
-    for ref in relation.segments:
-        if ref.n_live:
-            codes = open_segment(relation.root, ref, relation.schema).dictionary(column)
-            samples.append(codes[:: max(1, n_values // (SAMPLED * n_ranges))])
-    sample = np.sort(np.concatenate(samples))
-    places = [len(sample) * i // n_ranges for i in range(1, n_ranges)]
-    starts = [0, *sorted({int(sample[at]) for at in places} - {0})]
-    return list(zip(starts, [*(start - 1 for start in starts[1:]), LAST_CODE], strict=True))
+def _ranges(relation: Relation, columns: Sequence[int]) -> dict[int, list[tuple[int, int]]]:
+    """The codes of columns in ranges, first and last, of about RANGE_VALUES values. By one job where the
+    segments are far, if some column has more values."""
+    live = [ref for ref in relation.segments if ref.n_live]
+    n_values = {c: sum(ref.distinct[c] for ref in live) for c in columns}
+    n_ranges = {c: -(-n // RANGE_VALUES) for c, n in n_values.items()}
+    steps = {c: max(1, n_values[c] // (SAMPLED * n)) for c, n in n_ranges.items() if n > 1}
+    samples: dict[int, list[U64]] = {c: [] for c in steps}
+    payloads = [relation.payload(segment=ref.to_dict(), steps=list(steps.items())) for ref in live if steps]
+    for result in map(unpack, relation.look(sample_codes, payloads, live)):
+        for c in steps:
+            samples[c].append(result.array(str(c)))
+    ranges = {c: [(0, LAST_CODE)] for c in columns}
+    for c, parts in samples.items():
+        sample = np.sort(np.concatenate(parts))
+        places = [len(sample) * i // n_ranges[c] for i in range(1, n_ranges[c])]
+        starts = [0, *sorted({int(sample[at]) for at in places} - {0})]
+        ranges[c] = list(zip(starts, [*(start - 1 for start in starts[1:]), LAST_CODE], strict=True))
+    return ranges
+
+
+def sample_codes(payload: Payload) -> bytes:
+    """Codes of some columns of a segment, in equal steps."""
+    schema = parsed_schema(payload["schema"])
+    segment = open_segment(root_of(payload["root"]), SegmentRef.from_dict(payload["segment"]), schema)
+    return pack({str(c): segment.dictionary(c)[::step] for c, step in payload["steps"]}, {})
 
 
 def rank_part(payload: Payload) -> bytes:

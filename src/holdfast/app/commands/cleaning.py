@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.app.calls import Referenced, opened, print_json, tell
-from holdfast.app.commands.reading import Asked, question_of
+from holdfast.app.commands.reading import Asked, question_of, with_table
 from holdfast.app.options import Dialect, Json, Output, SqlDialect, check_share
 from holdfast.app.report.cleaning import print_repairs, print_violations
 from holdfast.app.which_table import TableName
@@ -60,7 +60,8 @@ def violations(
     if everything and limit is not None:
         raise UsageError("--all and --limit are two answers to one question: give one of them.")
     with opened(ctx) as ws:
-        reader, asked = question_of(ws, table, columns or [], referenced)
+        table, columns = with_table(ws, table, columns or [])
+        reader, asked = question_of(ws, table, columns, referenced)
         most = None if everything else limit or ROWS_SHOWN
         answer = ws.readers.violating(reader, asked, most, as_pairs=pairs)
         if output is not None:

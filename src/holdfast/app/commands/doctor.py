@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 import typer
 
 import holdfast
-from holdfast.app.calls import Globals, found_workspace, open_workspace, tell
+from holdfast.app.calls import DEFAULT_WORKSPACE, Globals, found_workspace, open_workspace, tell
 from holdfast.app.options import Json
 from holdfast.app.report.paper import Paper
 from holdfast.errors import HoldfastError, plural
@@ -114,6 +114,10 @@ def _copies() -> Iterator[Finding]:
 def _workspace(ctx: typer.Context) -> Iterator[Finding]:
     settings: Globals = ctx.obj
     place = settings.workspace or found_workspace()
+    if place is None and os.path.exists(DEFAULT_WORKSPACE) and not os.path.isdir(DEFAULT_WORKSPACE):
+        what = f"none here or above, and {DEFAULT_WORKSPACE} is a file, where a workspace is a folder"
+        yield Finding("workspace", False, f"{what}: remove it, or name a workspace (-w my.hold)")
+        return
     if place is None:
         yield Finding("workspace", True, "none here or above: the first 'holdfast track' makes ./.holdfast")
         return

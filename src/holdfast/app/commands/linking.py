@@ -15,7 +15,6 @@ from holdfast.app.report.links import print_links
 from holdfast.app.which_table import OneTable, ThisTable, one_table
 from holdfast.app.writing import print_written, written_to
 from holdfast.core.words.dependency import Ucc
-from holdfast.core.words.key_score import WORTH
 from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import UsageError, plural
 
@@ -156,6 +155,7 @@ def export_table(
     """What an export says of one table. `linked`: the key that `links` has chosen; it is the primary key if a
     foreign key refers to it, or it would be worth it by itself; else the one that every report tells is."""
     from holdfast.app.export import ExportTable
+    from holdfast.core.words.key_score import WORTH
 
     muted = ws.readers.muted_at(at)
     keys = tuple(k.columns for k in ws.dependencies("ucc", name, at) if isinstance(k, Ucc) and k not in muted)
@@ -164,4 +164,7 @@ def export_table(
     distinct, stability = of_table.distinct, of_table.stability(keys)
     is_worth = linked is not None and (is_referred or of_table.key_scores(linked) >= WORTH)
     primary = linked if is_worth else of_table.primary_key
-    return ExportTable(name, schema, n_rows, keys, primary, not_null, longest, distinct, stability)
+    with_nulls = frozenset(schema.names) - not_null if n_rows else frozenset()
+    return ExportTable(
+        name, schema, n_rows, keys, primary, not_null, longest, distinct, stability, with_nulls
+    )

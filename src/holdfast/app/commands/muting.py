@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from holdfast.app.calls import Referenced, opened, tell
-from holdfast.app.commands.reading import Asked, question_of
+from holdfast.app.commands.reading import Asked, question_of, with_table
 from holdfast.app.options import Json
 from holdfast.app.report.muted import print_all_muted, print_muted
 from holdfast.app.which_table import TableName, ThisTable
@@ -35,7 +35,8 @@ def mute(
     from holdfast.muting import dependency_asked
 
     with opened(ctx) as ws:
-        dependency = dependency_asked(ws.readers, *question_of(ws, table, columns or [], referenced))
+        table, columns = with_table(ws, table, columns or [])
+        dependency = dependency_asked(ws.readers, *question_of(ws, table, columns, referenced))
         muted = ws.unmute(table, dependency) if remove else ws.mute(table, dependency, reason=reason)
         version = ws.version
     document = {**muted.to_dict(), "muted": not remove, "version": version}

@@ -8,7 +8,7 @@ import typer
 
 from holdfast.app.calls import opened, tell
 from holdfast.app.completing import complete_column
-from holdfast.app.options import Json, columns_of
+from holdfast.app.options import At, Json, columns_of
 from holdfast.app.report.profiles import print_column, print_profile
 from holdfast.app.which_table import TableName
 
@@ -25,7 +25,7 @@ def profile(
             autocompletion=complete_column,
         ),
     ] = None,
-    at: Annotated[int | None, typer.Option(metavar="VERSION", help="As of this version.")] = None,
+    at: At = None,
     as_json: Json = False,
 ) -> None:
     """Show what the values of each column are like.

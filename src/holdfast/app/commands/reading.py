@@ -21,9 +21,9 @@ from holdfast.app.report.texts import name_text, not_kept_text
 from holdfast.app.which_table import OneTable, TableName, ThisTable, one_table
 from holdfast.core.words.asking import WHOLE, form_of
 from holdfast.core.words.condition import is_condition
-from holdfast.core.words.notation import ARROW, parse_fd, parse_key
+from holdfast.core.words.notation import ARROW, parse_fd, parse_inclusion, parse_key
 from holdfast.core.words.row_rule import is_row_rule
-from holdfast.errors import UsageError, plural
+from holdfast.errors import UsageError, listing, plural
 from holdfast.kind import Explained, check_kind
 
 Asked = Annotated[
@@ -130,11 +130,24 @@ def explain(
             (_explain_predicates if predicates else _explain_indexes)(ws, table, as_json)
         return
     with opened(ctx) as ws:
-        reader, asked = question_of(ws, table, columns or [], referenced)
+        table, columns = with_table(ws, table, columns or [])
+        reader, asked = question_of(ws, table, columns, referenced)
         explanation: Explained = reader.explain(*asked)
         schema, n_rows = ws.schema(table), ws.n_rows(table)
 
     tell(as_json, explanation.to_dict, print_explained, explanation, n_rows=n_rows, schema=schema)
+
+
+def with_table(ws: holdfast.Workspace, table: str, texts: Sequence[str]) -> tuple[str, list[str]]:
+    """(table, texts): of one text alone, as reports print it, the table is the one that it begins with."""
+    tables = ws.tables()
+    if texts or table in tables:
+        return table, list(texts)
+    sides = parse_inclusion(table)
+    named = [name for name in tables if _without_table(name, table) != table]
+    if sides is None and not named:
+        return table, []
+    return max(named, key=len) if sides is None else sides[0].table, [table]
 
 
 def question_of(
@@ -150,7 +163,7 @@ def question_of(
     if len(texts) == 1 and (form_of(texts[0]) in WHOLE or ws.readers.reader_of(table, texts[0]) is not None):
         return ws.readers.asked(table, texts[0], None)
     rules = [text for text in texts if options.is_rule(text, names)]
-    rule = _only(texts, "rule", "not(t.zip = s.zip)") if rules else None
+    rule = _only(texts, rules, "rule", "not(t.zip = s.zip)") if rules else None
     fd = None if rules else _fd_of(names, texts)
     if (rule or fd) and referenced.named:
         reason = "a rule is about one table" if rule else "an arrow asks for a functional dependency"
@@ -197,18 +210,21 @@ def _explain_indexes(ws: holdfast.Workspace, table: str, as_json: bool) -> None:
 
 def _fd_of(names: Sequence[str], texts: Sequence[str]) -> str | None:
     """The functional dependency that arguments ask for; None if they are columns."""
-    if not any(ARROW in text and text not in names for text in texts):
+    arrows = [text for text in texts if ARROW in text and text not in names]
+    if not arrows:
         if texts[-1] == "-" and "-" not in names:
             raise UsageError(
                 "there is no column '-'. If this was an arrow, the shell took its > for a redirection: put "
                 "the dependency in quotes, such as 'zip -> city'."
             )
         return None
-    return _only(texts, "functional dependency", "zip, street -> city")
+    return _only(texts, arrows, "functional dependency", "zip, street -> city")
 
 
-def _only(texts: Sequence[str], noun: str, example: str) -> str:
-    """The one argument that there is."""
+def _only(texts: Sequence[str], such: Sequence[str], noun: str, example: str) -> str:
+    """The one argument that there is; of several all may be `such`, or what the shell made of one."""
+    if len(texts) > 1 and len(such) == len(texts):
+        raise UsageError(f"one {noun} is given at a time, and here are {len(texts)}: {listing(texts)}.")
     if len(texts) > 1:
         raise UsageError(f"put the whole {noun} in one argument, such as {example!r}.")
     return texts[0]

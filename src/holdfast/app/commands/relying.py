@@ -13,14 +13,13 @@ import typer
 import holdfast
 from holdfast.app import options
 from holdfast.app.calls import Referenced, opened, tell
-from holdfast.app.commands.reading import Asked, question_of
+from holdfast.app.commands.reading import Asked, question_of, with_table
 from holdfast.app.completing import complete_table
 from holdfast.app.options import All, Json
 from holdfast.app.report.pins import print_all_pins, print_pin_change, print_pinned
 from holdfast.app.which_table import ThisTable
 from holdfast.app.writing import print_written, written_to
 from holdfast.core.words.change import Pin
-from holdfast.core.words.notation import parse_inclusion
 from holdfast.core.words.reliance import PinTerms, Wanted
 from holdfast.errors import UsageError, plural
 
@@ -203,17 +202,14 @@ def _tell(
 def _wanted(
     ws: holdfast.Workspace, table: str, texts: Sequence[str], referenced: Referenced, terms: PinTerms
 ) -> Wanted:
-    """What the arguments ask for; a rule or an inclusion may stand alone, without the table."""
+    """What the arguments ask for; in a workspace of one table a rule may stand alone."""
     from holdfast.muting import dependency_asked
 
-    if not texts and table not in ws.tables():
-        sides = parse_inclusion(table)
-        if sides is not None:
-            table, texts = sides[0].table, [table]
-        elif options.is_rule(table, ()):
-            from holdfast.denial.written_rules import only_table
+    table, texts = with_table(ws, table, texts)
+    if not texts and table not in ws.tables() and options.is_rule(table, ()):
+        from holdfast.denial.written_rules import only_table
 
-            table, texts = only_table(ws.tables(), table), [table]
+        table, texts = only_table(ws.tables(), table), [table]
     return Wanted.of(dependency_asked(ws.readers, *question_of(ws, table, texts, referenced)), terms)
 
 

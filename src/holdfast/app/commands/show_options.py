@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from holdfast.app.completing import complete_kind
-from holdfast.app.options import check_share
+from holdfast.app.options import At, check_share
 from holdfast.app.which_table import OneTable
 from holdfast.errors import UsageError
 from holdfast.kind import check_kind
@@ -32,7 +32,7 @@ class Showing:
         ),
     ] = None
     table: OneTable = None
-    at: Annotated[int | None, typer.Option(metavar="VERSION", help="As of this version.")] = None
+    at: At = None
     top: Annotated[
         int | None,
         typer.Option(

@@ -317,7 +317,7 @@ class _View:
             if name in self.fds:
                 block()
                 self._print_fds(paper, name)
-            elsewhere = ("dc",) if name in self.keys else ("dc", "check")
+            elsewhere = ("dc", "fd") if name in self.keys else ("dc", "fd", "check")
             pins = [p for p in self.pins if p.table == name and p.kind in elsewhere]
             if name in self.dc_refs or pins:
                 block()

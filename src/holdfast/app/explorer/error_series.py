@@ -81,7 +81,7 @@ class ErrorSeries:
         if pin is not None:
             points = self._points(ws, ("pin", *name), slot, until, of_pins)
             if any(n is not None for _, n, _ in points):
-                return _fields(points, ORDERED_PAIRS if pin.kind == "dc" else ROWS)
+                return _fields(points, ORDERED_PAIRS if pin.rule is not None else ROWS)
         if hasattr(reader, "against"):
             points = self._points(ws, ("cover", *name), slot, until, of_covers)
             if any(n for _, n, _ in points):

@@ -32,7 +32,7 @@ class ExportTable:
     """A table: `keys` are its minimal keys (none if they are not tracked), `not_null` the columns that are
     known to hold no NULL, `primary_key` the key that was chosen among all. `longest` are the most bytes that
     a value of a text or binary column has, `distinct` the values that a column has, as far as it is known;
-    `stability` is how much each key has outlived."""
+    `stability` is how much each key has outlived; `with_nulls` are the columns known to hold NULL."""
 
     name: str
     schema: Schema
@@ -43,9 +43,10 @@ class ExportTable:
     longest: Mapping[str, int] = field(default_factory=dict, hash=False)
     distinct: Mapping[str, int] = field(default_factory=dict, hash=False)
     stability: Mapping[tuple[str, ...], float] = field(default_factory=dict, hash=False)
+    with_nulls: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        for columns in (*self.keys, self.primary_key or (), tuple(sorted(self.not_null))):
+        for columns in (*self.keys, self.primary_key or (), tuple(sorted(self.not_null | self.with_nulls))):
             _check_columns(self, columns)
 
     @property
@@ -63,7 +64,7 @@ class ExportTable:
                     position=position,
                     domain=domain(type_, as_text=False),
                     n_rows=self.n_rows,
-                    n_values=None,
+                    n_values=self.n_rows - 1 if name in self.with_nulls else None,
                     n_distinct=self.distinct.get(name, self.n_rows),
                     low=None,
                     high=None,
@@ -255,10 +256,11 @@ def _choose(
     scores = table.key_scores()
     best = scores.primary(table.keys) if primary is None else None
     wanted += [key for key in (best,) if key]
+    worth = (scores.scores(table.keys) >= DECLARED).tolist()
     wanted += [
         key
-        for key in table.keys
-        if key and (all_keys or (scores(key) >= DECLARED and not referring.issuperset(key)))
+        for key, is_worth in zip(table.keys, worth, strict=True)
+        if key and (all_keys or (is_worth and not referring.issuperset(key)))
     ]
     nullable = tuple(c for c in primary or () if c not in table.filled)
     if primary and nullable:

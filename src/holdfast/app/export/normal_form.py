@@ -22,7 +22,7 @@ from holdfast.app.export.sql import (
     script_of,
     spelling_of,
 )
-from holdfast.app.report.texts import columns_text, name_text
+from holdfast.app.report.texts import columns_text, fd_text, name_text, safe
 from holdfast.functional.normal_forms.proposal import Decomposition, Part
 
 
@@ -78,7 +78,7 @@ class _Script:
         return script_of(blocks)
 
     def _lost(self) -> list[str]:
-        lines = [f"not guarded any more: {fd.name}" for fd in self.proposed.lost]
+        lines = [f"not guarded any more: {fd_text(fd.lhs, fd.rhs)}" for fd in self.proposed.lost]
         lines += [f"not guarded any more: the key {columns_text(key)}" for key in self.proposed.lost_keys]
         if nullable := self._nullable(
             c for part in self.proposed.parts for r in part.references for c in r.columns
@@ -94,7 +94,7 @@ class _Script:
         return listed(self.columns[c] for c in columns)
 
     def _create(self, part: Part) -> list[str]:
-        remarks = [part.reason]
+        remarks = [safe(part.reason)]
         keys: list[str] = []
         declared = [key for key in part.keys if key and self._is_declared(part, key)]
         for key in declared:

@@ -1,7 +1,8 @@
 """SQL that would repair a table: an UPDATE for each row, to be read before anybody runs it.
 
 A row is named by a key none of whose columns is repaired, or by all of its columns, and by the values that
-are to be replaced: a statement that does not find its row as it was changes nothing.
+are to be replaced: a statement that does not find its row as it was changes nothing. A row that SQL cannot
+say has a comment that says why, and no statement.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from holdfast.app.export.conditions import Untold, literal
 from holdfast.app.export.sql import DialectName, commented, quoted, spelling_of, sql_type
-from holdfast.app.report.texts import name_text
+from holdfast.app.report.texts import fd_text, name_text
 from holdfast.core.cover.news import plain
 from holdfast.core.store.arrow_types import python_rows
 from holdfast.core.words.change import row_name
@@ -54,8 +56,9 @@ def repair_sql(repairs: Repairs, key: Sequence[str], dialect: DialectName) -> It
     rows = np.split(order, cuts) if len(order) else []
 
     def equals(name: str, value: Any) -> str:
-        literal = sql_literal(value, types[name], dialect)
-        return f"{columns[name]} IS NULL" if value is None else f"{columns[name]} = {literal}"
+        if value is None:
+            return f"{columns[name]} IS NULL"
+        return f"{columns[name]} = {sql_literal(value, types[name], dialect)}"
 
     for start in range(0, len(rows), ROWS_AT_A_TIME):
         some = rows[start : start + ROWS_AT_A_TIME]
@@ -64,25 +67,33 @@ def repair_sql(repairs: Repairs, key: Sequence[str], dialect: DialectName) -> It
         carriers = np.unique(np.concatenate([repairs.carriers[cells] for cells in some]))
         after = dict(zip(carriers.tolist(), python_rows(repairs.relation.fetch(carriers)), strict=True))
         for row_id, cells, old in zip(ids.tolist(), some, before, strict=True):
-            assigned, remarks, changed = [], [], []
+            new: dict[str, Any] = {}
+            remarks = []
             for i in cells.tolist():
                 name = schema.names[repairs.columns[i]]
-                value = after[int(repairs.carriers[i])][name]
-                assigned.append(f"{columns[name]} = {sql_literal(value, types[name], dialect)}")
-                changed.append(name)
-                said = "; ".join(repairs.fds[f].name for f in repairs.said_by[i].tolist())
+                new[name] = after[int(repairs.carriers[i])][name]
+                said = "; ".join(
+                    fd_text(fd.lhs, fd.rhs) for fd in map(repairs.fds.__getitem__, repairs.said_by[i])
+                )
                 remarks.append(
                     f"row {row_name(row_id)}, {name_text(name)}: confidence {repairs.confidence[i]:.2f}, "
                     f"{repairs.votes[i]} of {repairs.voters[i]} votes: {said}"
                 )
-            named = dict.fromkeys([*key, *changed])
-            where = " AND ".join(equals(name, old[name]) for name in named)
+            try:
+                literals = {name: sql_literal(value, types[name], dialect) for name, value in new.items()}
+                where = " AND ".join(equals(name, old[name]) for name in dict.fromkeys([*key, *new]))
+            except Untold as why:
+                statement = []
+                remarks.append(f"no UPDATE: {why}")
+            else:
+                assigned = ", ".join(f"{columns[name]} = {text}" for name, text in literals.items())
+                statement = [f"UPDATE {table} SET {assigned} WHERE {where};"]
             lines = [line for remark in remarks for line in commented(remark)]
-            yield "\n".join([*lines, f"UPDATE {table} SET {', '.join(assigned)} WHERE {where};"]) + "\n"
+            yield "\n".join([*lines, *statement]) + "\n"
 
 
 def sql_literal(value: Any, type_: Type, dialect: DialectName) -> str:
-    """A value as SQL writes it.
+    """A value as SQL writes it; `Untold` if it cannot.
 
     >>> sql_literal("it's", Type("text"), "ansi"), sql_literal(None, Type("int"), "ansi")
     ("'it''s'", 'NULL')
@@ -97,16 +108,12 @@ def sql_literal(value: Any, type_: Type, dialect: DialectName) -> str:
         functions = {"ansi": "X'{}'", "postgres": "decode('{}', 'hex')", "duckdb": "from_hex('{}')"}
         return functions[dialect].format(value.hex())
     if type_.family == "text":
-        return _text(str(value))
+        return literal(str(value))
     if isinstance(value, float):
         if math.isfinite(value):
             return repr(value)
         name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-        return f"CAST({_text(name)} AS {sql_type(type_, dialect)[0]})"
+        return f"CAST({literal(name)} AS {sql_type(type_, dialect)[0]})"
     if type_.family in ("int", "uint", "decimal"):
         return str(value)
-    return f"CAST({_text(str(plain(value)))} AS {sql_type(type_, dialect)[0]})"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+    return f"CAST({literal(str(plain(value)))} AS {sql_type(type_, dialect)[0]})"

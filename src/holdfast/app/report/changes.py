@@ -25,7 +25,7 @@ NEW_DCS_IN_A_REPORT = 5
 
 
 def print_change(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str]] | None = None) -> None:
-    """What a batch did (or would do), and which rows are the reason.
+    """What a batch did (or would do), and which rows are the reason; notes come behind what broke.
 
     `bounds` says of new tables what the search for denial constraints was restricted to.
     """
@@ -33,7 +33,6 @@ def print_change(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str
         _print_tracked(paper, change, bounds or {})
         return
     print_headlines(paper, change)
-    _print_notes(paper, change)
     if change.repeated:
         return
     several = len(change.tables) > 1
@@ -49,6 +48,7 @@ def print_change(paper: Paper, change: Change, bounds: Mapping[str, Sequence[str
         kinds = {s.kind for t in change.tables for s in t.kept}
         nouns = _nouns(kinds | ({"ind"} if change.n_inds is not None else set()), "and", "rules")
         paper.line(f"the same {nouns} {'would hold' if would else 'hold'} as before", indent=2)
+    _print_notes(paper, change)
 
 
 def _print_notes(paper: Paper, change: Change) -> None:

@@ -54,8 +54,9 @@ def print_violations(
         indent=4,
         marked=lambda row, column: bool(row.values[flag]) and column in concerned,
     )
-    if not answer.complete and not everything:
-        paper.line(("... and more; all with --all, or in a file with --all -o rows.parquet", "dim"), indent=4)
+    if not everything:
+        n = answer.n_violating - answer.n_listed
+        paper.more(n, "; all with --all, or in a file with --all -o rows.parquet", indent=4, style="dim")
 
 
 def print_repairs(paper: Paper, answer: Repairs, values: tuple[Sequence[Any], Sequence[Any]]) -> None:

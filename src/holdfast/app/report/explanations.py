@@ -45,7 +45,7 @@ def print_verdict(
 def print_explanation(paper: Paper, answer: KeyExplanation) -> None:
     """Whether columns are unique."""
     words = ("is unique", "is not unique")
-    what = f" {columns_text(answer.columns)}"
+    what = columns_text(answer.columns)
     print_verdict(paper, name_text(answer.table), what, answer.unique, answer.version, words=words)
     if answer.since is not None:
         paper.line(f"since version {answer.since}, {_turn(answer.turned, 'the table was')}", indent=2)

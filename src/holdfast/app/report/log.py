@@ -102,7 +102,7 @@ def _detail(action: str, detail: Mapping[str, Any]) -> str:
     if "columns" in detail:
         referenced = detail.get("referenced")
         within = f" in {side_text(Side.from_dict(referenced))}" if referenced else ""
-        return f" {columns_text(detail['columns'])}{within}"
+        return f"{columns_text(detail['columns'])}{within}"
     if "n_segments" in detail:
         return f": {plural(detail['n_segments'], 'segment')} now"
     if "n_tables" in detail:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from holdfast.app.report.muted import muted_text
 from holdfast.app.report.paper import Paper, Part
 from holdfast.app.report.rows import print_pairs, print_rows
-from holdfast.app.report.texts import columns_text, meaning, name_text, pin_text, safe, share
+from holdfast.app.report.texts import meaning, pin_text, safe, share
 from holdfast.core.words.change import Pin, pairs_text
 from holdfast.core.words.reliance import Muted
 from holdfast.errors import plural
@@ -34,7 +34,7 @@ def print_pinned(
     paper: Paper, pin: Pin, *, version: int, removed: bool, unmuted: Sequence[Muted] = ()
 ) -> None:
     """What `pin` did."""
-    what = _named(pin)
+    what = pin_text(pin, with_table=True)
     if removed:
         paper.line(f"{what} is no longer pinned (version {version})")
         return
@@ -56,9 +56,11 @@ def print_pin_change(
         if reason := (reasons or {}).get((pin.table, str(pin))):
             paper.line((reason, "dim"), indent=2)
     for pin in change.removed:
-        paper.line(f"{'would no longer be' if dry_run else 'no longer'} pinned: {_named(pin)}")
+        paper.line(
+            f"{'would no longer be' if dry_run else 'no longer'} pinned: {pin_text(pin, with_table=True)}"
+        )
     for pin in change.left_out:
-        paper.line(("left out, as it does not hold: ", "yellow"), _named(pin))
+        paper.line(("left out, as it does not hold: ", "yellow"), pin_text(pin, with_table=True))
     print_unmuted(paper, change.unmuted)
     counts = [f"{len(change.pinned):,} pinned", f"{len(change.unchanged):,} as before"]
     counts += [f"{len(pins):,} {what}" for pins, what in _few(change) if pins]
@@ -148,12 +150,6 @@ def terms_text(pin: Pin) -> str:
     return f" ({', '.join(texts)})" if texts else ""
 
 
-def _named(pin: Pin) -> str:
-    if pin.kind != "ucc":
-        return pin_text(pin, with_table=True)
-    return f"{name_text(pin.table)} {columns_text(pin.columns)}"
-
-
 def _state(pin: Pin, *, would: bool) -> Part:
     if pin.holds:
         within = " within it" if pin.n_violations else ""
@@ -171,7 +167,7 @@ def _print_count(paper: Paper, pin: Pin, *, indent: int) -> None:
 def _against(pin: Pin) -> str:
     n = pin.n_violations or 0
     match pin.kind:
-        case "dc":
+        case "dc" | "fd":
             return violations_text(n)
         case "ind":
             return f"{plural(n, 'row')} ha{'s a value that is' if n == 1 else 've values that are'} missing"

@@ -12,9 +12,10 @@ from holdfast.profile.column_profile import ColumnProfile, Counted
 if TYPE_CHECKING:
     from holdfast.profile.profile_reading import TableProfile
 
-# A line shows this many values or patterns, and this much of each.
+# A line shows this many values or patterns, and this much of each that is a text.
 IN_A_LINE = 3
 VALUE_WIDTH = 20
+CUT = ("text", "binary")
 # Values are told if the first one is in more than this share of the rows.
 FREQUENT = 0.05
 
@@ -32,8 +33,8 @@ def print_profile(paper: Paper, profile: TableProfile) -> None:
                 column.type,
                 (nulls, "yellow") if column.n_nulls else nulls,
                 column.distinct_text,
-                _value(column.low),
-                _value(column.high),
+                _value(column.low, column.type),
+                _value(column.high, column.type),
                 _in_a_line(column),
             ]
         )
@@ -78,17 +79,22 @@ def _print_counted(paper: Paper, title: str, items: tuple[Counted, ...] | None, 
     paper.more((n or 0) - len(items), indent=6, style="dim")
 
 
-def _value(value: object) -> str:
-    return "" if value is None else cell(value, VALUE_WIDTH)
+def _value(value: object, type_: str) -> str:
+    return "" if value is None else _short(value, type_)
+
+
+def _short(value: object, type_: str) -> str:
+    """A value in a line: texts are cut, and no others, of which a part would be another value."""
+    return cell(value, VALUE_WIDTH) if type_ in CUT else cell(value)
 
 
 def _in_a_line(column: ColumnProfile) -> str:
     """The most frequent values; of a column in which hardly one occurs twice its patterns, if it has some."""
     if column.top and column.top[0].n_rows > max(1, FREQUENT * column.n_values):
-        return _listed(column.top, column.n_distinct)
-    return _listed(column.patterns, column.n_patterns) if column.patterns else ""
+        return _listed(column.top, column.n_distinct, column.type)
+    return _listed(column.patterns, column.n_patterns, "text") if column.patterns else ""
 
 
-def _listed(items: tuple[Counted, ...], n: int | None) -> str:
-    shown = [f"{cell(item.value, VALUE_WIDTH)} ({item.n_rows:,})" for item in items[:IN_A_LINE]]
+def _listed(items: tuple[Counted, ...], n: int | None, type_: str) -> str:
+    shown = [f"{_short(item.value, type_)} ({item.n_rows:,})" for item in items[:IN_A_LINE]]
     return ", ".join(shown) + (", ..." if (n or 0) > len(shown) else "")

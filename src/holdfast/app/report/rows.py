@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 from holdfast.app.report.paper import Paper, Part, width_of
 from holdfast.app.report.texts import cell, listed, name_text
 from holdfast.core.words.change import Pair, WitnessRow, row_name
-from holdfast.core.words.predicate import Dc
+from holdfast.core.words.dependency import Fd
+from holdfast.core.words.predicate import Dc, as_dc
 
 Mark = Callable[[WitnessRow, str], bool]  # whether a cell is one of those in question
 UPRIGHT_ROWS = 2
@@ -72,11 +73,12 @@ def print_rows(
     paper.grid(list(zip(*columns, strict=True)), indent=indent)
 
 
-def print_pairs(paper: Paper, pairs: Sequence[Pair], dc: Dc, style: str, *, indent: int) -> None:
+def print_pairs(paper: Paper, pairs: Sequence[Pair], dc: Dc | Fd, style: str, *, indent: int) -> None:
     """Pairs of rows that violate a rule, t first; of either row the cells that the rule compares are marked.
 
     Of a rule that says the same with t and s exchanged, a pair is shown one way round.
     """
+    dc = as_dc(dc) if isinstance(dc, Fd) else dc
     sides = {p.left for p in dc.predicates}, {p.right for p in dc.predicates}
     symmetric = set(dc.predicates) == set(dc.mirrored.predicates)
     shown: set[tuple[int, int]] = set()

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.core.words.change import Pin
-from holdfast.core.words.dependency import Ind, Side
+from holdfast.core.words.dependency import Fd, Ind, Side
 from holdfast.core.words.notation import arrow_text
-from holdfast.core.words.predicate import Dc, as_fd, as_key
+from holdfast.core.words.predicate import Dc, as_dc, as_fd, as_key, is_trivial
 from holdfast.core.words.row_rule import RowRule
 from holdfast.core.words.sentences import sentence
 from holdfast.errors import shorten
@@ -79,14 +79,23 @@ def rule_text(rule: Dc | RowRule) -> str:
     return safe(rule.formula)
 
 
-def meaning(dc: Dc) -> str:
+def meaning(dc: Dc | Fd) -> str:
     """What a denial constraint says; first, whether it is a key or a functional dependency.
+
+    A functional dependency that is no rule about two rows is of a table whose NULLs are distinct.
 
     >>> from holdfast.core.words.predicate import Predicate
     >>> dc = Dc("t", (Predicate("zip", "=", "zip"), Predicate("state", "!=", "state")))
     >>> meaning(dc)
     'the FD zip -> state: rows with the same zip have the same state'
+    >>> meaning(Fd("t", ("zip",), "state"))
+    'the FD zip -> state: rows with the same zip have the same state, and no NULL is the same as another'
+    >>> meaning(Fd("t", ("zip",), "zip"))
+    'holds in every table: its comparisons of zip contradict each other'
     """
+    if isinstance(dc, Fd):
+        rule = as_dc(dc)
+        return meaning(rule) + ("" if is_trivial(rule.predicates) else ", and no NULL is the same as another")
     text = safe(sentence(dc))
     if as_key(dc):
         return f"a key: {text}"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.rows.relation import Relation
 from holdfast.core.store.arrow_types import python_rows
-from holdfast.core.words.change import DependencyChange, Pair, WitnessRow
+from holdfast.core.words.change import DependencyChange, Event, Pair, WitnessRow
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -46,6 +46,32 @@ class News:
 
 def kind_of(n_inserted: int, n_deleted: int) -> Kind:
     return "both" if n_inserted and n_deleted else "inserts" if n_inserted else "deletes"
+
+
+def broken_text(error: float, max_error: float, who: str = "") -> str:
+    """Why something is told as broken; with its error if it has one, and where that lies if one is kept in
+    sight. `who` violates it, if that is told.
+
+    >>> broken_text(0.0, 0.0), broken_text(0.02, 0.01)
+    ('does not hold any more', 'does not hold any more (error 0.02, beyond 0.01)')
+    """
+    place = f", {'within' if error <= max_error else 'beyond'} {max_error:g}" if max_error else ""
+    shown = f" (error {error:.4g}{place})" if error else ""
+    return f"does not hold any more{who}{shown}"
+
+
+def near_text(event: Event, error: float, max_error: float, better: str) -> str:
+    """Why something is told as within an error, or as not the least within it: it is beyond, or `better`
+    is within, too.
+
+    >>> near_text("within", 0.01, 0.02, "a tighter one"), near_text("beyond", 0.03, 0.02, "a tighter one")
+    ('error 0.01, within 0.02', 'error 0.03, beyond 0.02')
+    >>> near_text("beyond", 0.01, 0.02, "a tighter one")
+    'error 0.01; a tighter one is within 0.02 now'
+    """
+    if event == "within" or error > max_error:
+        return f"error {error:.4g}, {event} {max_error:g}"
+    return f"error {error:.4g}; {better} is within {max_error:g} now"
 
 
 def witness_pairs(

@@ -80,7 +80,12 @@ class ViolatingRows(Displayed):
     @property
     def complete(self) -> bool:
         """Whether all of them are listed."""
-        return (len(self.row_ids) if self.n_listed_rows is None else self.n_listed_rows) >= self.n_violating
+        return self.n_listed >= self.n_violating
+
+    @property
+    def n_listed(self) -> int:
+        """How many of the rows that violate it are listed."""
+        return len(self.row_ids) if self.n_listed_rows is None else self.n_listed_rows
 
     @property
     def schema(self) -> pa.Schema:

@@ -49,7 +49,7 @@ from holdfast.core.engine.worker import (
     run_partition,
     task_name,
 )
-from holdfast.core.store.bucket import STAGING, Bucket, Reach, publish_all, reaches
+from holdfast.core.store.bucket import STAGING, Bucket, Reach, reaches
 from holdfast.core.store.files import SHARED_STORAGE, FileRef, read_file, write_file
 from holdfast.core.store.root import Root, remove_folder, root_of
 from holdfast.errors import (
@@ -173,18 +173,24 @@ class Engine:
         A HoldfastError raised by a task is raised here with its class and message. Any other exception
         becomes an EngineError that names the task; the task's traceback is in its notes.
         Raises WorkspaceError if the tasks would run where the workspace cannot be seen.
+        Tasks whose files a store does not take run inline: who may only read it commits nothing.
         `parallel` lets inline tasks share the machine's cores; worth it when they are mostly kernels.
         `progress(done, total)` is called from time to time, perhaps from another thread.
         """
         name = task_name(function)
         if not payloads:
             return []
-        if where == "inline":
-            texts = [json.dumps(payload) for payload in payloads]
-            return _run_inline(function, name, texts, progress, available_cores() if parallel else 1)
-        self.check_root()
-        calls = [(name, payload) for payload in payloads]
-        return [answered(outcome) for outcome in self.run_job(calls, progress)]
+        if where == "spark":
+            self.check_root()
+            calls = [(name, payload) for payload in payloads]
+            try:
+                return [answered(outcome) for outcome in self.run_job(calls, progress)]
+            except StoreError as error:
+                if not error.denied:
+                    raise
+            # Who may only read a store can write here: what is drafted need not be put there.
+        texts = [json.dumps(payload) for payload in payloads]
+        return _run_inline(function, name, texts, progress, available_cores() if parallel else 1)
 
     def run_job(self, calls: list[Call], progress: Progress | None) -> list[Outcome]:
         """One Spark job of tasks, perhaps of several functions; what came of each, in their order."""
@@ -196,7 +202,6 @@ class Engine:
         tasks = self.spark.range(0, n_tasks, 1, n_partitions)  # a row's id is the payload's index
         listed = Calls.of(calls)
         with self._carried(listed) as carried:
-            publish_all()  # what the tasks are told of
             reach = reaches()
             outcomes = tasks.mapInArrow(lambda batches: run_partition(batches, carried, reach), OUTCOMES)
             names = listing(list(listed.functions()))
@@ -248,6 +253,13 @@ class Engine:
             )
         self._is_seen = True
 
+    @property
+    def has_cluster(self) -> bool:
+        """Whether tasks would run on other machines, as far as is known before there is a session."""
+        if self.mode == "inline":
+            return False
+        return session.expects_cluster() if self._spark is None else not session.is_local(self._spark)
+
     @staticmethod
     def schema_of(df: DataFrame) -> pa.Schema:
         """The columns and types that Spark gives."""
@@ -258,8 +270,8 @@ class Engine:
 
     @property
     def shuffles(self) -> bool:
-        """Whether tasks hand data to each other by Spark's shuffle: where they share no disk."""
-        return self.uses_spark and not session.is_local(self.spark)
+        """Whether tasks on Spark hand data to each other by its shuffle: where they share no disk."""
+        return self.has_cluster
 
     def exchange(
         self,
@@ -285,7 +297,6 @@ class Engine:
         listed = [Calls.of([(task_name(f), payload) for payload in some]) for f, some in steps]
         with contextlib.ExitStack() as stack:
             making, *passing, meeting = [stack.enter_context(self._carried(calls)) for calls in listed]
-            publish_all()
             reach = reaches()
             n_tasks = [min(len(some), MOST_PARTITIONS) for _, some in steps]
             tasks = self.spark.range(0, len(payloads), 1, n_tasks[0])
@@ -315,9 +326,10 @@ class Engine:
 
         Raises SourceError if the DataFrame itself cannot be computed.
         """
+        if self._spark is None:
+            self._spark = df.sparkSession
         self.check_root()
         call = task_name(function), payload
-        publish_all()
         reach = reaches()
         answers = df.mapInArrow(
             lambda rows: run_over_rows(rows, call, reach),
@@ -383,6 +395,7 @@ def _staged(calls: Calls, root: Root, folder: str) -> tuple[str, FileRef] | None
         is_denied = isinstance(error, StoreError) and error.denied
         if not is_denied and getattr(error.__cause__, "errno", None) not in _NO_RIGHT:
             raise
+        remove_folder(root, folder)  # or it would go along
         return None
     return str(root), file
 
@@ -423,8 +436,13 @@ def _relaying(carried: Calls | tuple[str, FileRef], reach: list[Reach]) -> Calla
 
 
 def _met(blocks: DataFrame, n_parts: int) -> DataFrame:
-    """Blocks of one part in one partition, behind each other: a task has those of one part at a time."""
-    return blocks.repartition(n_parts, "part").sortWithinPartitions("part")
+    """Blocks of one part in one partition, behind each other: a task has those of one part at a time.
+
+    Of as many partitions as there are parts each has one; Spark 4.0 hashes parts, so that a third are empty.
+    """
+    by_number = hasattr(blocks, "repartitionById") and not blocks.sparkSession.version.startswith("4.0.")
+    met = blocks.repartitionById(n_parts, "part") if by_number else blocks.repartition(n_parts, "part")
+    return met.sortWithinPartitions("part")
 
 
 def _run_inline(

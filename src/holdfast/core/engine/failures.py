@@ -17,7 +17,7 @@ import json
 import traceback
 from typing import Any
 
-from holdfast.errors import EngineError, HoldfastError, WorkspaceError
+from holdfast.errors import EngineError, HoldfastError, StoreError, WorkspaceError
 
 
 class TaskFailure(Exception):
@@ -31,6 +31,8 @@ def is_outcome(error: Exception) -> bool:
     >>> is_outcome(AbsentRowError()), is_outcome(DamagedFileError()), is_outcome(MemoryError())
     (True, False, False)
     """
+    if isinstance(error, StoreError):
+        return error.denied
     return isinstance(error, HoldfastError) and not isinstance(error, WorkspaceError | EngineError)
 
 
@@ -44,6 +46,7 @@ def describe(error: Exception, doing: str) -> str:
             "name": kind.__qualname__,
             "message": str(error),
             "holdfast": isinstance(error, HoldfastError),
+            "denied": isinstance(error, StoreError) and error.denied,
             "traceback": "".join(traceback.format_exception(error)),
         }
     )
@@ -58,6 +61,8 @@ def revive(text: str) -> HoldfastError:
             # Not kind(message): a subclass may take other arguments.
             error: HoldfastError = kind.__new__(kind, fields["message"])
             error.args = (fields["message"],)
+            if isinstance(error, StoreError):
+                error.denied = fields["denied"]
             error.add_note("Raised in a Spark task:\n" + fields["traceback"])
             return error
     frames = [line.strip() for line in fields["traceback"].splitlines() if line.strip().startswith("File ")]

@@ -22,14 +22,17 @@ _JOB_GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 
 @contextlib.contextmanager
 def labelled(spark: SparkSession, description: str) -> Iterator[str]:
-    """The one job of the `with` body: described in Spark's pages, in a group by which it is known.
+    """The one job of the `with` body: described in Spark's pages, in a group by which it is known. Through
+    Connect these are two tags.
 
     If the body is interrupted, the job is cancelled. If the caller has set a group (notebooks do, to cancel
     by it), that one stays.
     """
     if session.is_connect(spark):
-        tag = f"holdfast-{uuid.uuid4().hex}"
+        # The server describes its jobs by their plans; tags are what it shows of ours, and have no commas.
+        tag, said = f"holdfast-{uuid.uuid4().hex}", description.replace(",", ";")
         spark.addTag(tag)
+        spark.addTag(said)
         try:
             yield tag
         except Exception:
@@ -38,6 +41,7 @@ def labelled(spark: SparkSession, description: str) -> Iterator[str]:
             cancel_group(spark, tag)
             raise
         finally:
+            spark.removeTag(said)
             spark.removeTag(tag)
         return
     context = spark.sparkContext

@@ -124,10 +124,7 @@ def start_session(*, master: str | None = None, app_name: str = "holdfast") -> S
             return existing
         if is_configured_elsewhere():
             return _join_session(app_name)
-        master = (
-            master or _wishes.master or os.environ.get("HOLDFAST_MASTER") or defaults().get("spark.master")
-        )
-        return start_own(master=master, app_name=app_name)
+        return start_own(master=master or _wished_master(), app_name=app_name)
 
 
 def is_there() -> bool:
@@ -172,10 +169,16 @@ def is_local(spark: SparkSession) -> bool:
 
 def expected_cores() -> int:
     """How many tasks will run at once in a session that is not there yet."""
-    wished = _wishes.master or os.environ.get("HOLDFAST_MASTER") or defaults().get("spark.master")
-    if is_configured_elsewhere() or not is_local_master(wished):
-        return UNKNOWN_CORES
-    return available_cores()
+    return UNKNOWN_CORES if expects_cluster() else available_cores()
+
+
+def expects_cluster() -> bool:
+    """Whether a session that is not there yet will be one of a cluster, as far as anybody knows."""
+    return is_configured_elsewhere() or not is_local_master(_wished_master())
+
+
+def _wished_master() -> str | None:
+    return _wishes.master or os.environ.get("HOLDFAST_MASTER") or defaults().get("spark.master")
 
 
 def cluster_cores(spark: SparkSession) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.core.engine.calls import Call, Calls, calls_of
 from holdfast.core.engine.failures import TaskFailure, describe, import_name, is_outcome
-from holdfast.core.store.bucket import Reach, grant, publish_all
+from holdfast.core.store.bucket import Reach, discard_all, grant, publish_all
 from holdfast.core.store.files import FileRef
 from holdfast.errors import UsageError
 
@@ -80,6 +80,7 @@ def _outcome(task: int, carried: Calls | tuple[str, FileRef], *arguments: Any) -
         result = checked(import_task(name)(*arguments, payload), name)
         publish_all()
     except Exception as error:
+        discard_all()  # or the next task of this process would publish it
         described = describe(error, f"task {name}")
         if not is_outcome(error):
             raise TaskFailure(described) from None

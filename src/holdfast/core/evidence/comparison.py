@@ -1,7 +1,8 @@
 """Counted evidence: rows that come or go, compared with all rows.
 
 Law (property 1 of DynASt): the pairs of the next relation are those of the current one, plus inserted x
-(remaining and inserted), minus deleted x (remaining and deleted). Each unordered pair is compared once.
+(remaining and inserted), minus deleted x (remaining and deleted). Each unordered pair is compared once. Where
+more rows go than stay, roughly, those that stay are compared instead: what is not among them went.
 
 The evidence of a pair is its agree set or, given a predicate space, the predicates that it satisfies, which
 are those of (t, s) and those of (s, t). A task compares rows of one segment with those of another and returns
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.evidence.counted import CountedEvidence
 from holdfast.core.evidence.half_ranks import half_rank_rows, parsed_space, space_columns
 from holdfast.core.evidence.kernels.agree_counts import agree_counts
 from holdfast.core.evidence.kernels.predicate_evidence import evidence_counts
@@ -47,7 +49,7 @@ PREDICATE_WORK = 4
 @dataclass(frozen=True, slots=True)
 class Compared:
     """Evidence of pairs: masks uint64[k, n_words], not all different; counts int64[k]; a pair of row ids
-    of each, int64[k, 2]: (t, s), of agree sets in any order."""
+    of each, int64[k, 2]: (t, s), of agree sets in any order; -1 where it is not known."""
 
     masks: U64
     counts: I64
@@ -59,7 +61,7 @@ class Compared:
 
 
 def compare_all(relation: Relation, space: PredicateSpace | None = None) -> Compared:
-    """All pairs of live rows of a relation, whose segments have no deleted rows: it is new."""
+    """All pairs of live rows of a relation."""
     return compare_inserts(relation, relation.segments, space)
 
 
@@ -74,20 +76,30 @@ def compare_inserts(
     for i, part in enumerate(added):
         source = {"source": named[part.number]}
         for segment in [*old, *added[:i]]:
-            work.append(({**source, "segment": named[segment.number]}, part.n_rows * segment.n_live))
+            work.append(({**source, "segment": named[segment.number]}, part.n_live * segment.n_live))
         inside = {**source, "segment": named[part.number], "within": True}
-        work.append((inside, part.n_rows * (part.n_rows - 1) // 2))
+        work.append((inside, _n_pairs(part.n_live)))
     return _compared(relation, work, space)
 
 
 def compare_deletes(
-    before: Relation, after: Relation, row_ids: I64, space: PredicateSpace | None = None
+    before: Relation,
+    after: Relation,
+    row_ids: I64,
+    known: CountedEvidence,
+    space: PredicateSpace | None = None,
 ) -> Compared:
-    """The pairs that deleted rows took along: with the rows of `after`, and with each other."""
-    gone = [
-        (ref, after.stage("positions", positions=np.sort(at)), len(at))
-        for ref, at in before.positioned(row_ids)
-    ]
+    """The pairs that deleted rows took along: with the rows of `after`, and with each other.
+
+    `known` are those of all rows of `before`. Cost: at most that of comparing the rows of `after` anew; if it
+    is just that, no pair that went is told.
+    """
+    if _n_pairs(before.n_rows) > 2 * _n_pairs(after.n_rows):
+        rest = compare_all(after, space)
+        masks = np.concatenate([known.masks, rest.masks])
+        counts = np.concatenate([known.counts, -rest.counts])
+        return Compared(masks, counts, np.full((len(masks), 2), -1, np.int64))
+    gone = [(ref, after.stage("positions", positions=at), len(at)) for ref, at in before.positioned(row_ids)]
     named, remaining = payloads_of(ref for ref, *_ in gone), payloads_of(after.segments)
     work: list[tuple[Payload, int]] = []
     for i, (ref, positions, n) in enumerate(gone):
@@ -98,8 +110,12 @@ def compare_deletes(
         for other, among, m in gone[:i]:
             work.append(({**source, "segment": named[other.number], "among": among}, n * m))
         inside = {**source, "segment": named[ref.number], "among": positions, "within": True}
-        work.append((inside, n * (n - 1) // 2))
+        work.append((inside, _n_pairs(n)))
     return _compared(after, work, space)
+
+
+def _n_pairs(n_rows: int) -> int:
+    return n_rows * (n_rows - 1) // 2
 
 
 def _compared(
@@ -169,11 +185,14 @@ class _Place:
         schema = parsed_schema(payload["schema"])
         segment, source = opened(payload, "segment", schema), opened(payload, "source", schema)
         within = payload.get("within", False)
-        positions = _positions(payload, "positions", source.ref.n_rows)
+        positions = _positions(payload, "positions")
+        if positions is None:
+            positions = np.flatnonzero(source.live)
         first, last = rows_of_part(len(positions), payload["part"], payload["n_parts"], triangle=within)
-        codes, live, among = segment.codes, segment.live, None
-        if "among" in payload:
-            among = _positions(payload, "among", segment.ref.n_rows)
+        codes, live, among = segment.codes, segment.live, _positions(payload, "among")
+        if among is None and within and len(positions) < segment.ref.n_rows:
+            among = positions
+        if among is not None:
             codes, live = codes[:, among], np.ones(len(among), dtype=np.bool_)
         return cls(segment, source, positions[first:last], within, first, codes, live, among)
 
@@ -194,8 +213,8 @@ def rows_of_part(n_rows: int, part: int, n_parts: int, *, triangle: bool) -> tup
     return first, last
 
 
-def _positions(payload: Payload, name: str, n_rows: int) -> I64:
+def _positions(payload: Payload, name: str) -> I64 | None:
     if name not in payload:
-        return np.arange(n_rows, dtype=np.int64)
+        return None
     at: I64 = staged({**payload, "positions": payload[name]}, "positions").array("positions")
     return at

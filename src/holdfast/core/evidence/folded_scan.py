@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from holdfast.core.evidence.comparison import rows_of_part
 from holdfast.core.evidence.half_ranks import half_rank_rows
 from holdfast.core.evidence.kernels.predicate_evidence import Groups, ListedPairs, evidence_counts
-from holdfast.core.evidence.kernels.probed_pairs import EQUAL, GREATER, LESS, ONE_NULL, pairs_with_outcomes
+from holdfast.core.evidence.kernels.probed_pairs import pairs_with_outcomes
 from holdfast.core.evidence.probe_place import Access, Place, column_hashes
-from holdfast.core.rows.kernels import order_index
 from holdfast.core.rows.kernels.masks import contains_any
+from holdfast.core.rows.kernels.operators import EQ, EQUAL, GREATER, GT, LESS, LT, NULL
 from holdfast.core.rows.kernels.order_index import blocks
 from holdfast.core.rows.segments import Segment, open_segment
 from holdfast.core.rows.table_state import SegmentRef
@@ -147,10 +147,10 @@ def _outcomes(masks: U64, groups: Groups) -> NDArray[np.uint8]:
     first = groups.first.astype(np.int64)
     outcomes = np.full((len(masks), len(first)), LESS, dtype=np.uint8)
     by_order = np.flatnonzero(groups.ordered)
-    outcomes[:, by_order] = ONE_NULL
-    for op, outcome in ((order_index.LT, LESS), (order_index.GT, GREATER)):
+    outcomes[:, by_order] = NULL
+    for op, outcome in ((LT, LESS), (GT, GREATER)):
         outcomes[:, by_order] = np.where(bits[:, first[by_order] + op], outcome, outcomes[:, by_order])
-    return np.where(bits[:, first + order_index.EQ], np.uint8(EQUAL), outcomes)
+    return np.where(bits[:, first + EQ], np.uint8(EQUAL), outcomes)
 
 
 def _unfold(place: Place, probes: Fold, rows: Fold, i: I64, j: I64) -> None:

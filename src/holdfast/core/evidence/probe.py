@@ -35,12 +35,13 @@ from holdfast.core.evidence.probe_indexes import (
 from holdfast.core.evidence.probe_place import Access, Place
 from holdfast.core.evidence.witnessed import unite
 from holdfast.core.evidence.witnessed_masks import evidence_in
-from holdfast.core.rows.kernels.masks import unique_masks
+from holdfast.core.rows.kernels.masks import n_words_for, unique_masks
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import open_segment
 from holdfast.core.rows.table_state import SegmentRef, payloads_of
 from holdfast.core.rows.tasks import Payload, opened, parsed_schema, staged
-from holdfast.core.store.bundle import pack
+from holdfast.core.store.bundle import pack, unpack
+from holdfast.core.store.root import root_of
 from holdfast.core.words.predicate import PredicateSpace
 
 U64 = NDArray[np.uint64]
@@ -137,10 +138,25 @@ def probe(
 
 
 def evidence_of(relation: Relation, space: PredicateSpace, pairs: I64) -> tuple[U64, I64]:
-    """(masks, pairs): the evidence of a few pairs (t, s) of row ids, int64[p, 2], and of (s, t)."""
-    columns = space_columns(space, relation.schema)
+    """(masks, pairs): the evidence of a few pairs (t, s) of row ids, int64[p, 2], and of (s, t). By one task
+    of Spark where their segments are far."""
+    segments = relation.that_may_have(pairs.reshape(-1))
+    payload = relation.payload(
+        segments=[s.to_dict() for s in segments], space=json.dumps(space.to_dict()), pairs=pairs.tolist()
+    )
+    [result] = map(unpack, relation.look(compare_listed, [payload], segments))
+    n_words = n_words_for(space.n_predicates)
+    return result.array("masks").reshape(-1, n_words), result.array("witnesses").reshape(-1, 2)
+
+
+def compare_listed(payload: Payload) -> bytes:
+    """The evidence of listed pairs of rows, in both directions."""
+    schema = parsed_schema(payload["schema"])
+    columns = space_columns(parsed_space(payload["space"]), schema)
+    pairs = np.array(payload["pairs"], dtype=np.int64).reshape(-1, 2)
     masks, witnesses = [np.empty((0, columns.n_words), np.uint64)], [np.empty((0, 2), np.int64)]
-    opened_ = [open_segment(relation.root, s, relation.schema) for s in relation.segments]
+    root = root_of(payload["root"])
+    opened_ = [open_segment(root, SegmentRef.from_dict(s), schema) for s in payload["segments"]]
     places = [(segment, segment.positions(pairs[:, 0])) for segment in opened_]
     for segment in opened_:
         positions = segment.positions(pairs[:, 1])
@@ -156,7 +172,7 @@ def evidence_of(relation: Relation, space: PredicateSpace, pairs: I64) -> tuple[
                 t, s = pairs[at[i]].tolist()
                 turned = evidence.batch_first.tolist()
                 witnesses.append(np.array([(t, s) if first else (s, t) for first in turned]))
-    return np.concatenate(masks), np.concatenate(witnesses)
+    return pack({"masks": np.concatenate(masks), "witnesses": np.concatenate(witnesses)}, {})
 
 
 def probe_pairs(payload: Payload) -> bytes:

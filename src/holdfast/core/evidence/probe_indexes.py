@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from holdfast.core.evidence.kernels.probed_pairs import walked_pairs
 from holdfast.core.evidence.probe_place import Access, Place, column_hashes, padded
 from holdfast.core.rows.kernels import order_index
-from holdfast.core.rows.kernels.order_index import SYMMETRIC, blocks
+from holdfast.core.rows.kernels.operators import EQ, GE, LE, SYMMETRIC
+from holdfast.core.rows.kernels.order_index import blocks
 from holdfast.core.rows.segments import Segment, open_segment
 from holdfast.core.rows.table_state import OrderKey, SegmentRef
 from holdfast.core.store.root import Root
@@ -60,9 +61,9 @@ def join_equalities(place: Place, access: Access) -> None:
     """Equalities of a whole table: rows with equal hashes of the columns concerned."""
     place.begin()
     groups = place.columns.groups
-    equal = [g for g, op in access.predicates if op == order_index.EQ]
+    equal = [g for g, op in access.predicates if op == EQ]
     right, left = tuple(groups.right[equal].tolist()), tuple(groups.left[equal].tolist())
-    others = tuple((g, op) for g, op in access.others if op != order_index.EQ)
+    others = tuple((g, op) for g, op in access.others if op != EQ)
     keys, order = _sorted_keys(place.segment.root, place.segment.ref, place.segment.schema, right)
     if place.within and left == right:
         # Each row with those before it in its run of equal hashes.
@@ -187,6 +188,4 @@ def _order(segment: Segment, key: OrderKey) -> order_index.OrderIndex:
     if key in segment.ref.ordered:
         return segment.order(key)
     a, b, falling = key
-    return order_index.build(
-        segment.codes[a], segment.codes[b], order_index.GE, order_index.LE if falling else order_index.GE
-    )
+    return order_index.build(segment.codes[a], segment.codes[b], GE, LE if falling else GE)

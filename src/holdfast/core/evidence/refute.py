@@ -2,7 +2,8 @@
 
 One task per pivot column (the most selective column of a candidate) and part of its values; what no part
 refutes holds. One job at most, whatever the number of candidates. `validation.py` is what a task
-does with the segments. A table that is more than every task should read is looked at by `shuffled.py`.
+does with the segments. A table that is more than every task should read is looked at by `shuffled.py`, and
+for empty left-hand sides by `varying.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.evidence import shuffled
+from holdfast.core.evidence import shuffled, varying
 from holdfast.core.evidence.agree_probe import all_pairs
 from holdfast.core.evidence.kernels.pairs import WITNESSES
 from holdfast.core.evidence.kernels.partitions import strike, unite
@@ -76,8 +77,8 @@ def validate(relation: Relation, candidates: U64) -> Refutation[Bool]:
 def validate_fds(relation: Relation, lhs: U64, rhs: U64) -> Refutation[U64]:
     """Which columns of rhs[i] lhs[i] does not determine on the live rows, with evidence against each.
 
-    lhs, rhs uint64[n, *], wide enough for the columns, rhs[i] disjoint from lhs[i]. One job; the empty
-    left-hand side is a task of its own.
+    lhs, rhs uint64[n, *], wide enough for the columns, rhs[i] disjoint from lhs[i]. One job, the empty
+    left-hand side is a task of its own; or two for it and two for the others, where the table is large.
     """
     refuted = np.zeros_like(rhs)
     masks: list[U64] = [np.empty((0, relation.n_words), np.uint64)]
@@ -99,16 +100,19 @@ def validate_fds(relation: Relation, lhs: U64, rhs: U64) -> Refutation[U64]:
 
 def _looks(relation: Relation, pivots: I64) -> list[tuple[Look, NDArray[np.bool_]]]:
     """How the rows are looked at, and for which candidates."""
-    everything = np.ones(len(pivots), np.bool_)
-    if few_pairs(relation, len(np.unique(pivots))):
+    everything, n_pivots = np.ones(len(pivots), np.bool_), len(np.unique(pivots))
+    if few_pairs(relation, n_pivots):
         return [(_by_pairs, everything)]
-    small = relation.n_rows <= shuffled.SHUFFLED_ROWS
-    if small or not relation.engine.shuffles or text_key(relation.root) is None:
+    engine, small = relation.engine, relation.n_rows <= shuffled.SHUFFLED_ROWS
+    if small or not engine.shuffles or text_key(relation.root) is None:
         return [(_by_parts, everything)]
-    # An empty left-hand side is refuted by two rows of each column; there is nothing that has to meet.
+    ns = NS_VALIDATE * relation.n_rows * n_pivots
+    if engine.mode == "auto" and engine.choose(ns) == "inline" and not relation.is_far:
+        return [(_by_parts, everything)]
+    # An empty left-hand side is refuted by two rows of each column: few have to meet.
     halves: list[tuple[Look, NDArray[np.bool_]]] = [
         (shuffled.validate_by_shuffle, pivots != NO_PIVOT),
-        (_by_parts, pivots == NO_PIVOT),
+        (varying.refute_constants, pivots == NO_PIVOT),
     ]
     return [(look, some) for look, some in halves if some.any()]
 
@@ -140,7 +144,8 @@ def _by_parts(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> Evidence:
     for result in results:
         at = result.array("candidate")
         refuted[at] |= result.array("refuted").reshape(-1, rhs.shape[1])
-        # Prefixes of one sequence: what is exhausted in all parts is the longest.
+        # Parts may fix other columns first. A pair that agrees on all that is fixed in some part agrees on
+        # what each part has exhausted, so the union is exhausted in all of them.
         prefixes = result.array("prefixes").reshape(-1, rhs.shape[1])
         exhausted[at] |= prefixes
         n_exhausted[at] += prefixes.any(axis=1)

@@ -55,7 +55,7 @@ FOLDED_FROM = 64
 FEW_VALUES = 4
 # Equal hashes of values should not mean equal parts of a smaller number.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
-_NULL_CHECK = np.uint64(1)  # a value of an exact type has 0
+NULL_CHECK = np.uint64(1)  # a value of an exact type has 0
 
 
 def validate_by_shuffle(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> tuple[U64, U64, I64, U64]:
@@ -123,7 +123,7 @@ def agree_sets(relation: Relation, pairs: I64) -> U64:
     a, b = np.searchsorted(row_ids, pairs.T)
     agree = (keys[a] == keys[b]) & (checks[a] == checks[b])
     if relation.nulls == "distinct":
-        agree &= (keys[a] != 0) | (checks[a] != _NULL_CHECK)
+        agree &= (keys[a] != 0) | (checks[a] != NULL_CHECK)
     return masks_of(agree, relation.n_words)
 
 
@@ -132,13 +132,13 @@ def agree_sets(relation: Relation, pairs: I64) -> U64:
 
 def send_values(payload: Payload) -> Sent:
     """Step 1: the values that live rows of a segment have in the pivots, and which of them more than once."""
-    segment, nulls_distinct = _segment(payload)
+    segment, nulls_distinct = segment_of(payload)
     meta = {"segment": str(payload["number"])}
     arrays: dict[str, NDArray[Any]] = {}
     for slot, of_pivot in enumerate(payload["chosen"]):
         counts = _counts(segment, of_pivot["pivot"], nulls_distinct)
         used = np.flatnonzero(counts).astype(np.int32)
-        keys, checks = _identities(segment, of_pivot["pivot"], used)
+        keys, checks = identities_in(segment, of_pivot["pivot"], used)
         arrays = {"code": used, "key": keys, "check": checks, "many": (counts[used] > 1).astype(np.uint8)}
         for part, at in _by_part(keys, payload["n_parts"]):
             yield slot * payload["n_parts"] + part, pack({n: a[at] for n, a in arrays.items()}, meta)
@@ -168,7 +168,7 @@ def find_repeated(blocks: Blocks, payload: Payload) -> Sent:
 
 def send_rows(blocks: Blocks, payload: Payload) -> Sent:
     """Step 3: the rows of a segment whose value of a pivot is repeated."""
-    segment, nulls_distinct = _segment(payload)
+    segment, nulls_distinct = segment_of(payload)
     elsewhere: dict[int, list[I32]] = {}
     for bundle in map(unpack, blocks):
         elsewhere.setdefault(int(bundle.meta["pivot"]), []).append(bundle.array("code"))
@@ -179,7 +179,7 @@ def send_rows(blocks: Blocks, payload: Payload) -> Sent:
         rows = np.flatnonzero(repeated[segment.codes[pivot]] & segment.live)
         if len(rows) > FOLDED_FROM * int(repeated.sum()):
             rows = _twice_at_most(segment.codes[np.ix_(columns, rows)], rows)
-        keys, _ = _identities(segment, pivot)
+        keys, _ = identities_in(segment, pivot)
         for part, at in _by_part(keys[segment.codes[pivot][rows]], payload["n_parts"]):
             yield slot * payload["n_parts"] + part, _packed_rows(segment, rows[at], columns)
 
@@ -201,10 +201,10 @@ def refute_part(blocks: Blocks, payload: Payload) -> bytes:
 
 def read_rows(payload: Payload) -> bytes:
     """Rows of a segment by id, as the values that they have in all columns."""
-    segment, _ = _segment(payload)
+    segment, _ = segment_of(payload)
     positions = segment.positions(staged(payload, "rows").array("row_ids"))
     at = np.flatnonzero(positions >= 0)
-    values = [_identities(segment, c, segment.codes[c][positions[at]]) for c in range(len(segment.schema))]
+    values = [identities_in(segment, c, segment.codes[c][positions[at]]) for c in range(len(segment.schema))]
     keys, checks = (np.stack([v[i] for v in values], axis=1) for i in range(2))
     return pack({"at": at, "keys": keys, "checks": checks}, {})
 
@@ -248,7 +248,7 @@ def _refuted(
         offsets,
         narrow_lhs,
         narrow_rhs,
-        trie(narrow_lhs, at, ranking),
+        trie(narrow_lhs, [at], ranking),
         n_ids,
         payload["nulls"] == "distinct",
     )
@@ -274,7 +274,7 @@ def _packed_rows(segment: Segment, rows: I64, columns: Sequence[int]) -> bytes:
                 codes.append((np.cumsum(there) - 1)[local].astype(width).view(np.uint8))
             else:
                 used = local
-        key, check = _identities(segment, c, used)
+        key, check = identities_in(segment, c, used)
         keys.append(key)
         checks.append(check if check.any() else check[:0])
         counts.append((len(key), len(checks[-1])))
@@ -299,7 +299,7 @@ def _numbered(bundles: Sequence[Bundle], n_columns: int) -> tuple[I32, I64]:
         change[1:] = _differ(key[order], check[order])
         numbers = np.empty(len(order), np.int32)
         numbers[order] = np.cumsum(change, dtype=np.int32) + 1
-        numbers[(key == 0) & (check == _NULL_CHECK)] = 0
+        numbers[(key == 0) & (check == NULL_CHECK)] = 0
         n_ids[j] = int(numbers.max(initial=0)) + 1
         first = 0
         for columns, start, end in zip(received, starts, starts[1:], strict=False):
@@ -330,7 +330,7 @@ def _differ(*ordered: NDArray[Any]) -> NDArray[np.bool_]:
     return differ
 
 
-def _segment(payload: Payload) -> tuple[Segment, bool]:
+def segment_of(payload: Payload) -> tuple[Segment, bool]:
     """(segment, whether NULLs are distinct) of a task that reads a segment from end to end."""
     schema = parsed_schema(payload["schema"])
     [segment] = all_opened({**payload, "segments": [payload["segment"]]}, schema)
@@ -347,13 +347,13 @@ def _counts(segment: Segment, column: int, nulls_distinct: bool) -> I64:
     return counts
 
 
-def _identities(segment: Segment, column: int, codes: I32 | None = None) -> tuple[U64, U64]:
+def identities_in(segment: Segment, column: int, codes: I32 | None = None) -> tuple[U64, U64]:
     """(keys, checks) of the values of some local codes, or of all: together 128 bits that no others have."""
     dictionary, texts = segment.dictionary(column), segment.texts(column)
     if codes is None:
         codes = np.arange(len(dictionary) + 1, dtype=np.int32)
     entries = codes[codes > 0] - 1
-    keys, checks = np.zeros(len(codes), np.uint64), np.full(len(codes), _NULL_CHECK)
+    keys, checks = np.zeros(len(codes), np.uint64), np.full(len(codes), NULL_CHECK)
     keys[codes > 0] = dictionary[entries]
     checks[codes > 0] = 0 if texts is None else hash_again(texts.take(entries), segment.key)
     return keys, checks

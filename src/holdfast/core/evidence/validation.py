@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from holdfast.core.evidence.identities import Identities, identities_of
 from holdfast.core.evidence.kernels import partitions
 from holdfast.core.evidence.kernels.pairs import WITNESSES
-from holdfast.core.rows.kernels.masks import n_words_for
+from holdfast.core.rows.kernels.masks import mask_of, n_words_for, positions_of
 from holdfast.core.rows.segments import Segment
 from holdfast.core.words.column_sets import bits_of, masks_of
 
@@ -39,6 +39,8 @@ GATHER_VALUES = 1 << 22
 MATRIX_VALUES = 1 << 25
 # ... once this share of the rows has been asked for.
 MATRIX_SHARE = 8
+# Clusters of more rows than this in all are split by what all candidates have in common.
+NARROWED_ROWS = 1 << 16
 # Rows that an empty left-hand side is climbed from, besides those that prove that a column varies; and rows
 # of the largest clusters that are looked at first.
 SAMPLE_ROWS = 1 << 11
@@ -114,6 +116,10 @@ class Layout:
                 partitions.gather(codes, identity, positions, at, j, out)
         return out
 
+    def column(self, rows: I32, column: int) -> I32:
+        """int32[n]: the values of rows in one column."""
+        return self._gathered(rows, [column]).ravel()
+
     def row_ids(self, rows: I32) -> I64:
         ids = np.empty(len(rows), dtype=np.int64)
         for i, at, positions in self._by_segment(rows):
@@ -153,6 +159,26 @@ def clustered_rows(
     return layout, np.concatenate(numbers)[rows], offsets
 
 
+def narrowed(
+    layout: Layout, rows: I32, offsets: I64, common: Sequence[int], nulls_distinct: bool
+) -> tuple[I32, I64, list[int]]:
+    """(rows, offsets, columns): clusters split by some of the columns that all candidates have in common.
+
+    One column of many rows is read instead of all: of a table of 5 M x 40 one candidate of 25 columns is
+    validated in a tenth of the time. Columns are taken as they come, the most selective first.
+    """
+    columns: list[int] = []
+    for c in common:
+        if len(rows) <= NARROWED_ROWS:
+            break
+        at, offsets = partitions.cluster(
+            layout.column(rows, c), layout.identities.of(c)[1], offsets, nulls_distinct
+        )
+        rows = rows[at]
+        columns.append(c)
+    return rows, offsets, columns
+
+
 def telling_rows(
     identities: Identities, segments: Sequence[Segment], columns: Sequence[int]
 ) -> tuple[Layout, I32, I64]:
@@ -180,12 +206,12 @@ def telling_rows(
 # -- validation ----------------------------------------------------------------------------------
 
 
-def trie(candidates: U64, pivot: int, ranking: Sequence[int]) -> tuple[I32, I64]:
-    """(sequences, order): each candidate's columns but the pivot, most selective first, sorted.
+def trie(candidates: U64, fixed: Sequence[int], ranking: Sequence[int]) -> tuple[I32, I64]:
+    """(sequences, order): each candidate's columns but the fixed ones, most selective first, sorted.
 
     sequences[i] belongs to candidates[order[i]].
     """
-    further = [c for c in ranking if c != pivot]
+    further = [c for c in ranking if c not in fixed]
     member = bits_of(candidates, 64 * candidates.shape[1])[:, further]
     sizes = member.sum(axis=1)
     sequences = np.full((len(candidates), max(1, int(sizes.max(initial=0)))), -1, dtype=np.int32)
@@ -197,16 +223,16 @@ def trie(candidates: U64, pivot: int, ranking: Sequence[int]) -> tuple[I32, I64]
     return column[sequences[order]], order
 
 
-def prefixes_of(sequences: I32, pivot: int, reach: I64, n_words: int) -> U64:
-    """The pivot and the first columns of each sequence, as many as it reaches; nothing if that is negative.
+def prefixes_of(sequences: I32, fixed: Sequence[int], reach: I64, n_words: int) -> U64:
+    """The fixed columns and the first of each sequence, as many as it reaches; nothing if that is negative.
 
-    At least one column beside the pivot, if there are: of other rows with its value nobody has asked.
+    At least one column of the sequence, if there are: of other rows with its value nobody has asked.
     """
     there = (np.arange(sequences.shape[1]) < np.maximum(reach, 1)[:, None]) & (sequences >= 0)
     bits = np.zeros((len(sequences), 64 * n_words), dtype=np.bool_)
     row, place = np.nonzero(there)
     bits[row, sequences[row, place]] = True
-    bits[:, pivot] = True
+    bits[:, list(fixed)] = True
     return masks_of(bits & (reach >= 0)[:, None], n_words)
 
 
@@ -238,13 +264,18 @@ def validate_candidates(
     """
     n_columns = len(segments[0].schema)
     identities = identities_of(segments)
+    fixed = [place.pivot]
     if place.pivot == NO_PIVOT:
         sorted_ = np.full((len(lhs), 1), -1, dtype=np.int32), np.arange(len(lhs))
         columns = columns_of_any(rhs, n_columns)
         layout, rows, offsets = telling_rows(identities, segments, columns)
     else:
-        sorted_ = trie(lhs, place.pivot, ranking)
         layout, rows, offsets = clustered_rows(identities, segments, place, nulls_distinct)
+        everywhere = set(positions_of(np.bitwise_and.reduce(lhs))) - {place.pivot}
+        common = [c for c in ranking if c in everywhere]
+        rows, offsets, columns = narrowed(layout, rows, offsets, common, nulls_distinct)
+        fixed += columns
+        sorted_ = trie(lhs, fixed, ranking)
     n_ids = np.array([identities.of(c)[1] for c in range(n_columns)], dtype=np.int64)
     refuted, masks, witnesses, reach = refuted_in(
         layout, rows, offsets, lhs, rhs, sorted_, n_ids, nulls_distinct
@@ -252,7 +283,7 @@ def validate_candidates(
     agreed = masks[:, : n_words_for(n_columns)]  # no two rows agree on the row
     prefixes = np.zeros_like(lhs)
     if place.pivot != NO_PIVOT:
-        prefixes[sorted_[1]] = prefixes_of(sorted_[0], place.pivot, reach, lhs.shape[1])
+        prefixes[sorted_[1]] = prefixes_of(sorted_[0], fixed, reach, lhs.shape[1])
     return refuted, *partitions.unite(agreed, witnesses), prefixes
 
 
@@ -303,6 +334,10 @@ def refuted_in(
             real = pairs >= 0
             pairs[real] = layout.row_ids(here[pairs[real]])
             witnesses.append(pairs)
+    has_row = n_columns < 64 * rhs.shape[1]
+    if has_row and not (rhs & ~mask_of([n_columns], rhs.shape[1])).any():
+        # Of keys: no rows that could violate what is pending were left to look at.
+        reach[(reach == partitions.NOT_SEEN) & pending.any(axis=1)] = 0
     unrefuted = np.empty_like(pending)
     unrefuted[order] = pending
     return rhs & ~unrefuted, np.concatenate(masks), np.concatenate(witnesses), reach

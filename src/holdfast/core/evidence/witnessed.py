@@ -45,8 +45,8 @@ class WitnessedEvidence(WitnessedMasks):
         """
         if not len(masks):
             return self
-        distinct, united = joined(self.masks, self.witnesses, masks, witnesses)
-        if distinct is self.masks:
+        distinct, united, changed = joined(self.masks, self.witnesses, masks, witnesses)
+        if not len(changed):
             return self
         needed = np.zeros(len(distinct), dtype=np.bool_)
         needed[maximal_masks(distinct)] = True
@@ -58,23 +58,42 @@ class WitnessedEvidence(WitnessedMasks):
 
         Orphans are no longer part of the evidence. Cost: a lookup for each witness held.
         """
-        pairs = living(self.witnesses, row_ids)
-        if pairs is self.witnesses:
+        at, left = living(self.witnesses, row_ids)
+        if not len(at):
             return self, self.masks[:0]
-        alive = pairs[:, 0, 0] >= 0
-        orphaned = np.zeros(len(alive), dtype=np.bool_)
+        orphaned = np.zeros(len(self), dtype=np.bool_)
         orphaned[maximal_masks(self.masks)] = True
-        orphaned &= ~alive
-        return WitnessedEvidence(np.ascontiguousarray(self.masks[alive]), pairs[alive]), self.masks[orphaned]
+        orphans = self.masks[at[orphaned[at] & (left[:, 0, 0] < 0)]]
+        return WitnessedEvidence(*with_witnesses(self.masks, self.witnesses, at, left)), orphans
+
+
+def with_witnesses(masks: U64, witnesses: I64, at: I64, others: I64) -> tuple[U64, I64]:
+    """(masks, witnesses) with other witnesses of the masks IN at int64[*], all different.
+
+    Those that have none are no evidence: the last ones take their places, which is faster than moving all
+    that come after them. Cost: a copy.
+    """
+    gone = at[others[:, 0, 0] < 0]
+    n_left = len(masks) - len(gone)
+    witnesses = witnesses.copy()
+    witnesses[at] = others
+    if not len(gone):
+        return masks, witnesses
+    moved = np.setdiff1d(np.arange(n_left, len(masks)), gone)
+    holes = gone[gone < n_left]
+    remaining = masks[:n_left].copy()
+    remaining[holes], witnesses[holes] = masks[moved], witnesses[moved]
+    return remaining, witnesses[:n_left]
 
 
 def joined(
     masks: U64, witnesses: I64, more_masks: U64, more_witnesses: I64, *, directed: bool = False
-) -> tuple[U64, I64]:
-    """(masks, witnesses) of two lots of evidence: every mask once, with the witnesses of both.
+) -> tuple[U64, I64, U64]:
+    """(masks, witnesses, changed) of two lots of evidence: every mask once, with the witnesses of both.
 
     The masks of the first lot are all different, their witnesses as `unite` gives them; the same arrays come
-    back if nothing is new. Unless pairs are `directed`, (a, b) is the same as (b, a).
+    back if nothing is new. `changed` are the masks that the first lot lacks, or has with other witnesses.
+    Unless pairs are `directed`, (a, b) is the same as (b, a).
 
     Cost: a hash of each mask, and a sort of the witnesses of masks of the second lot.
     """
@@ -85,11 +104,13 @@ def joined(
     more = more_witnesses if directed else np.sort(more_witnesses, axis=2)
     united = unite(np.concatenate([witnesses[at[known]], more]), np.concatenate([known, group]), len(first))
     fresh = at < 0
-    if not fresh.any() and np.array_equal(united[known], witnesses[at[known]]):
-        return masks, witnesses
+    changed = fresh.copy()
+    changed[known] = (united[known] != witnesses[at[known]]).any(axis=(1, 2))
+    if not changed.any():
+        return masks, witnesses, different[:0]
     pairs = np.concatenate([witnesses, united[fresh]])
     pairs[at[known]] = united[known]
-    return np.concatenate([masks, different[fresh]]), pairs
+    return np.concatenate([masks, different[fresh]]), pairs, different[changed]
 
 
 def with_reserve(masks: U64, needed: NDArray[np.bool_], reserve: int) -> I64:

@@ -240,7 +240,7 @@ class Resolver:
                 f"the upserts of table {table!r} have the row key {self._shown(queries, twice, key)} more "
                 f"than once. {NOTHING_APPLIED} Give each row once, as it is to be."
             )
-        there = self._match(queries, key, gone)
+        there = self._match(queries, key, gone, counted=True)
         self._check_unique(queries, key, there)
         new = np.flatnonzero(there.taken < 0)
         missing = [name for name in schema.names if name not in source.names]
@@ -251,7 +251,8 @@ class Resolver:
                 f"{listing(missing)} of it. {NOTHING_APPLIED} Add what is missing, or give the rows that are "
                 "there as updates."
             )
-        same = self._match(queries, [schema.names.index(name) for name in source.names], gone).taken >= 0
+        columns = [schema.names.index(name) for name in source.names]
+        same = self._match(queries, columns, gone, counted=False).taken >= 0
         come = np.flatnonzero(~same)
         ids = there.taken[come]
         segments = self._rewritten(queries, come, ids, source.names, number)
@@ -353,9 +354,13 @@ class Resolver:
         first = self._in_order(rows.slice(0, half), number)
         return [*first, *self._in_order(rows.slice(half), first[-1].number + 1)]
 
-    def _match(self, queries: Sequence[SegmentRef], columns: Sequence[int], gone: Sequence[I64]) -> Matching:
-        """The rows that queries take by some columns, without those that are taken already."""
-        query, row_id, leader = self.relation.locate(queries, columns)
+    def _match(
+        self, queries: Sequence[SegmentRef], columns: Sequence[int], gone: Sequence[I64], *, counted: bool
+    ) -> Matching:
+        """The rows that queries take by some columns, without those that are taken already; if not `counted`,
+        their counts are of those that are looked at."""
+        n_taken = None if counted else sum(map(len, gone))
+        query, row_id, leader = self.relation.locate(queries, columns, n_taken)
         if gone:
             present = ~np.isin(row_id, _all(gone))
             query, row_id = query[present], row_id[present]
@@ -365,7 +370,7 @@ class Resolver:
         self, queries: Sequence[SegmentRef], columns: Sequence[int], gone: Sequence[I64], *, unique: bool
     ) -> I64:
         """One row id per query, or an error; equal queries take different rows."""
-        matching = self._match(queries, columns, gone)
+        matching = self._match(queries, columns, gone, counted=unique)
         absent = np.flatnonzero(matching.counts == 0)
         if unique and not len(absent):
             self._check_unique(queries, columns, matching)

@@ -18,7 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holdfast.core.engine.cost import available_cores
-from holdfast.core.engine.engine import Engine
+from holdfast.core.engine.distance import TABLE_BYTES, are_far
+from holdfast.core.engine.engine import Engine, Where
 from holdfast.core.engine.job_progress import Progress
 from holdfast.core.rows import tasks
 from holdfast.core.rows.deletes import write_deletes
@@ -44,10 +45,12 @@ MERGE_FANOUT = 8
 # Of wide tables it is these: each segment costs a few calls per column and batch, whatever its rows.
 WIDE_COLUMNS, WIDE_FANOUT = 64, 4
 SMALLEST_TIER = 1024
-# Rows of the largest segment that a merge makes: what one task reads and writes, and what a machine fetches.
-MERGED_ROWS = 1 << 22
-# Rows of segments that are so many bytes away are fetched by tasks.
-FAR_BYTES = 32 << 20
+# Rows, and cells, of the largest segment that a merge makes: what one task reads and writes, and what a
+# machine fetches. A store takes some gigabytes at once.
+MERGED_ROWS, MERGED_CELLS = 1 << 22, 1 << 28
+# What batches have added is merged into segments of this share of a table's rows, unless it has few: tasks
+# look at segments side by side, so one for all rows would leave all but one of the cores idle.
+MERGED_SHARE, MERGED_FEW = 8, 1 << 18
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,10 @@ class Relation:
         return sorted(range(n_columns), key=lambda c: (pairs[c], -distinct[c], c))
 
     def by(self, engine: Engine) -> Relation:
-        """The same, looked at by another engine."""
-        return replace(self, engine=engine)
+        """The same, looked at by another engine. What is known of positions is known to both."""
+        same = replace(self, engine=engine)
+        vars(same)["_places"] = self._places
+        return same
 
     @cached_property
     def live(self) -> list[Payload]:
@@ -123,26 +128,36 @@ class Relation:
         return available_cores() if ns > WORTH_THREADS else 1
 
     def run(self, task: Any, payloads: list[Payload], ns: float) -> list[Bundle]:
-        """The results of tasks that take so many nanoseconds of one core together; one job."""
+        """The results of tasks that take so many nanoseconds of one core together; one job.
+
+        Where the table lies far away it is Spark's, however little the work is.
+        """
         parallel = ns > WORTH_THREADS
         where = self.engine.choose(ns, parallel=parallel)
+        if where == "inline" and self.is_far:
+            where = "spark"
         results = self.engine.run(task, payloads, where=where, progress=self.progress, parallel=parallel)
         return [unpack(r) for r in results]
 
     # -- looking ------------------------------------------------------------------------------
 
-    def locate(self, queries: Sequence[SegmentRef], columns: Sequence[int]) -> tuple[I64, I64, I64]:
+    def locate(
+        self, queries: Sequence[SegmentRef], columns: Sequence[int], n_taken: int | None = None
+    ) -> tuple[I64, I64, I64]:
         """(query, row id) of all live rows that equal a query row on some columns, and each query's leader.
 
         Queries are numbered through the query segments; the locator's columns are among `columns`. A query
-        that equals another may leave it to that one, its leader, to be paired with rows.
+        that equals another may leave it to that one, its leader, to be paired with rows. Given how many rows
+        are taken before, only so many are told as queries can take: the first ones.
         """
         starts = np.cumsum([0, *(q.n_rows for q in queries)])
         leader = np.arange(starts[-1])
         pairs = [(i, q, s) for i, q in enumerate(queries) for s in self.segments if s.n_live and q.n_rows]
         one, other, on = payloads_of(self.segments), payloads_of(queries), list(columns)
+        spare = {q.number: None if n_taken is None else n_taken + int(starts[-1]) - q.n_rows for q in queries}
         payloads = [
-            self.payload(segment=one[s.number], queries=other[q.number], columns=on) for _, q, s in pairs
+            self.payload(segment=one[s.number], queries=other[q.number], columns=on, spare=spare[q.number])
+            for _, q, s in pairs
         ]
         results = self.run(tasks.locate_rows, payloads, NS_LOCATE * sum(q.n_rows for _, q, _ in pairs))
         if not results:
@@ -152,12 +167,6 @@ class Relation:
         query = [starts[i] + r.array("query") for (i, _, _), r in zip(pairs, results, strict=True)]
         return np.concatenate(query), np.concatenate([r.array("row_id") for r in results]), leader
 
-    def row_ids(self) -> I64:
-        """The ids of all live rows: eight bytes a row, on the driver."""
-        opened = [open_segment(self.root, ref, self.schema) for ref in self.segments if ref.n_live]
-        ids = [segment.row_ids(np.flatnonzero(segment.live)) for segment in opened]
-        return np.concatenate([np.empty(0, np.int64), *ids])
-
     def fetch(self, row_ids: Sequence[int] | I64) -> pa.Table:
         """The values of rows by id, in that order; deleted rows too while their segment lives.
 
@@ -165,14 +174,18 @@ class Relation:
         """
         ids = np.asarray(row_ids, dtype=np.int64)
         concerned = self.that_may_have(ids)
-        if self._n_far(concerned) <= FAR_BYTES or not self.engine.shuffles:
+        if not self.are_far(concerned):
             return tasks.fetch_rows(self.root, self.schema, concerned, ids)
         wanted = ids.tolist()  # not staged: who reads may have no right to write
         payloads = [self.payload(segment=s.to_dict(), row_ids=wanted) for s in concerned]
-        streams = self.engine.run(tasks.fetch_part, payloads, where="spark", progress=self.progress)
-        tables = [pa.ipc.open_stream(stream).read_all() for stream in streams]
+        tables = [pa.ipc.open_stream(s).read_all() for s in self.look(tasks.fetch_part, payloads, concerned)]
         parts = [(t.column(0).to_numpy(), t.remove_column(0)) for t in tables]
         return tasks.in_order(parts, self.schema)
+
+    def look(self, task: Any, payloads: list[Payload], segments: Sequence[SegmentRef]) -> list[bytes]:
+        """What tasks say that see little of segments: one job where these are far, else without one."""
+        where: Where = "spark" if self.are_far(segments) else "inline"
+        return self.engine.run(task, payloads, where=where, progress=self.progress)
 
     def that_may_have(self, row_ids: I64) -> list[SegmentRef]:
         """The segments that may have some of the rows; those that are not merged do.
@@ -184,19 +197,44 @@ class Relation:
         moved = not numbers <= {s.number for s in self.segments if not s.merged}
         return [s for s in self.segments if (moved if s.merged else s.number in numbers)]
 
-    def _n_far(self, segments: Sequence[SegmentRef]) -> int:
-        """Bytes of segments that lie on a store and have no copy on this machine."""
-        root = self.root
-        return sum(s.file.length for s in segments if isinstance(root, Bucket) and not root.is_near(s.file))
+    def are_far(self, segments: Sequence[SegmentRef]) -> bool:
+        """Whether segments had better be looked at by executors, however little that is."""
+        return are_far(self.engine, self.root, (s.file for s in segments))
+
+    @cached_property
+    def is_far(self) -> bool:
+        """Whether the whole table had better be looked at by executors: asked once, a look at each copy."""
+        return are_far(self.engine, self.root, (s.file for s in self.segments), TABLE_BYTES)
 
     def positioned(self, row_ids: I64) -> tuple[tuple[SegmentRef, I64], ...]:
-        """Rows by id as positions in the segments that have them."""
-        parts = []
-        for ref in self.that_may_have(row_ids):
-            at = open_segment(self.root, ref, self.schema).positions(row_ids)
-            if (at >= 0).any():
-                parts.append((ref, at[at >= 0].astype(np.int64)))
-        return tuple(parts)
+        """Rows by id as positions, ascending, in the segments that have them.
+
+        Of segments that are not merged it is arithmetic; ids of merged ones are looked up, by one job where
+        these are far. Answers are remembered: all classes ask for the rows that a batch deletes.
+        """
+        name = row_ids.tobytes()
+        places = self._places.get(name)
+        if places is None:
+            places = self._places[name] = self._looked_up(row_ids)
+        return places
+
+    @cached_property
+    def _places(self) -> dict[bytes, tuple[tuple[SegmentRef, I64], ...]]:
+        return {}
+
+    def _looked_up(self, row_ids: I64) -> tuple[tuple[SegmentRef, I64], ...]:
+        refs = self.that_may_have(row_ids)
+        merged = [s for s in refs if s.merged]
+        at: dict[SegmentRef, I64] = {}
+        if self.are_far(merged):
+            staged = self.stage("row_ids", row_ids=row_ids)
+            payloads = [self.payload(segment=s.to_dict(), row_ids=staged) for s in merged]
+            results = self.look(tasks.position_rows, payloads, merged)
+            at = {s: unpack(r).array("positions") for s, r in zip(merged, results, strict=True)}
+        for s in refs:
+            if s not in at:
+                at[s] = tasks.ascending_positions(open_segment(self.root, s, self.schema), row_ids)
+        return tuple((s, at[s]) for s in refs if len(at[s]))
 
     # -- changing -----------------------------------------------------------------------------
 
@@ -226,11 +264,17 @@ class Relation:
 
     def without_rows(self, row_ids: I64) -> Relation:
         """With these rows deleted: a new delete vector for each segment they touch."""
-        touched = dict(self.positioned(row_ids))
-        segments = [
-            write_deletes(self.root, self.folder, s, touched[s]) if s in touched else s for s in self.segments
-        ]
-        return replace(self, segments=tuple(segments))
+        root, touched = self.root, dict(self.positioned(row_ids))
+
+        def without(ref: SegmentRef) -> SegmentRef:
+            return write_deletes(root, self.folder, ref, touched[ref])
+
+        # On a store the vector that a segment has is a request.
+        written = (
+            root.side_by_side(without, [*touched]) if isinstance(root, Bucket) else map(without, touched)
+        )
+        changed = dict(zip(touched, written, strict=True))
+        return replace(self, segments=tuple(changed.get(s, s) for s in self.segments))
 
     def tidied(
         self,
@@ -242,16 +286,22 @@ class Relation:
     ) -> tuple[Relation, int]:
         """(relation, next number): segments merged where one size has become too many.
 
-        Size-tiered: MERGE_FANOUT segments of one size become one of the next. Segments that are
-        mostly deleted are rewritten, empty ones dropped. `everything`: all of them, as far as they go into
-        segments of MERGED_ROWS rows. Row ids stay.
+        Size-tiered: MERGE_FANOUT segments of one size become one of the next, of a MERGED_SHAREth of the
+        table at most. Segments that are mostly deleted are rewritten, empty ones dropped. `everything`: all
+        of them, as far as they go into segments of MERGED_ROWS rows. Row ids stay. Cost: a row is written
+        again once for each size, and some 8 times near the largest.
         """
         segments = [s for s in self.segments if s.n_live]
         fanout = min(MERGE_FANOUT, WIDE_FANOUT) if len(self.schema) > WIDE_COLUMNS else MERGE_FANOUT
+        largest = max(1, min(MERGED_ROWS, MERGED_CELLS // max(1, len(self.schema))))
+        suiting = min(largest, max(MERGED_FEW, self.n_rows // MERGED_SHARE))
         blocked: set[int] = set()
         while True:
             mergeable = [s for s in segments if s.number not in blocked]
-            runs = _all_runs(mergeable) if everything else _run_to_merge(mergeable, fanout)
+            if everything:
+                runs = [run for run in _packed(mergeable, largest) if len(run) > 1 or run[0].n_deleted]
+            else:
+                runs = _runs_to_merge(mergeable, fanout, suiting)
             if not runs:
                 return replace(self, segments=tuple(segments)), next_number
             payloads = [
@@ -281,30 +331,35 @@ def _tier(n_rows: int) -> int:
     return int(np.log2(max(n_rows, SMALLEST_TIER) / SMALLEST_TIER) / np.log2(MERGE_FANOUT))
 
 
-def _all_runs(segments: Sequence[SegmentRef]) -> list[list[SegmentRef]]:
-    """All segments in runs of MERGED_ROWS rows at most; without those that are as good as merged.
+def _packed(segments: Sequence[SegmentRef], n_rows: int) -> list[list[SegmentRef]]:
+    """The segments in runs of so many rows at most, in order; larger ones are alone.
 
     A run and the next one's first segment are too many, so there is nothing to do twice.
     """
     runs: list[list[SegmentRef]] = []
     for ref in segments:
-        if runs and sum(s.n_live for s in runs[-1]) + ref.n_live <= MERGED_ROWS:
+        if runs and sum(s.n_live for s in runs[-1]) + ref.n_live <= n_rows:
             runs[-1].append(ref)
         else:
             runs.append([ref])
-    return [run for run in runs if len(run) > 1 or run[0].n_deleted]
+    return runs
 
 
-def _run_to_merge(segments: Sequence[SegmentRef], fanout: int) -> list[list[SegmentRef]]:
-    """The next segments to merge, or none."""
-    for ref in segments:
-        if ref.n_deleted > ref.n_rows // 2:
-            return [[ref]]
-    # Only what batches have added: the segments of `track` come in a size that suits the table.
+def _runs_to_merge(segments: Sequence[SegmentRef], fanout: int, n_rows: int) -> list[list[SegmentRef]]:
+    """The next segments to merge into some of so many rows at most, in one job; none where there are none.
+
+    Of a size of which there are too many those go together that are enough, or that have room for no other.
+    """
+    worn = [[ref] for ref in segments if ref.n_deleted > ref.n_rows // 2]
+    if worn:
+        return worn
     tiers: dict[int, list[SegmentRef]] = {}
     for ref in segments:
         tiers.setdefault(_tier(ref.n_live), []).append(ref)
     for _, members in sorted(tiers.items()):
-        if len(members) >= fanout and sum(s.n_live for s in members) <= MERGED_ROWS:
-            return [members]
+        if len(members) >= fanout:
+            *full, last = _packed(members, n_rows)
+            runs = [run for run in full if len(run) > 1] + ([last] if len(last) >= fanout else [])
+            if runs:
+                return runs
     return []

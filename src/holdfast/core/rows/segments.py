@@ -39,7 +39,8 @@ from holdfast.core.rows.codes import (
 )
 from holdfast.core.rows.deletes import read_deletes
 from holdfast.core.rows.kernels import encode
-from holdfast.core.rows.kernels.order_index import GE, LE, OrderIndex
+from holdfast.core.rows.kernels.operators import GE, LE
+from holdfast.core.rows.kernels.order_index import OrderIndex
 from holdfast.core.rows.kernels.order_index import build as build_order
 from holdfast.core.rows.kernels.postings import UNSOUND, listed
 from holdfast.core.rows.table_state import IndexRef, OrderKey, OrdersRef, SegmentRef

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.rows.codes import decode
 from holdfast.core.rows.relation import Relation
-from holdfast.core.rows.segments import Segment, open_segment
+from holdfast.core.rows.segments import Segment
 from holdfast.core.rows.table_state import SegmentRef
 from holdfast.core.rows.tasks import opened, parsed_schema, staged
 from holdfast.core.store.arrow_types import arrow_type
@@ -34,12 +34,9 @@ def live_rows(segments: Sequence[SegmentRef]) -> list[Payload]:
 def chosen_rows(relation: Relation, row_ids: I64) -> list[Payload]:
     """Some rows by id, live or not."""
     parts = []
-    for ref in relation.that_may_have(row_ids):
-        at = open_segment(relation.root, ref, relation.schema).positions(row_ids)
-        at = np.sort(at[at >= 0])
-        if len(at):
-            positions = relation.stage("positions", positions=at.astype(np.int64))
-            parts.append({"segment": ref.to_dict(), "positions": positions, "n_rows": len(at)})
+    for ref, at in relation.positioned(row_ids):
+        positions = relation.stage("positions", positions=at)
+        parts.append({"segment": ref.to_dict(), "positions": positions, "n_rows": len(at)})
     return parts
 
 

@@ -140,7 +140,8 @@ class TableState(Coded):
     def column_facts(self, *, as_text: bool = False) -> list[ColumnFacts]:
         """What the state alone says of the columns; neither ranges nor lengths."""
         n_rows, distinct = self.n_rows, distinct_values(self.segments, len(self.schema))
-        columns = zip(self.schema.names, self.schema.types, distinct, strict=True)
+        filled = values_at_most(self.segments, len(self.schema))
+        columns = zip(self.schema.names, self.schema.types, filled, distinct, strict=True)
         return [
             ColumnFacts(
                 table=self.table,
@@ -148,14 +149,14 @@ class TableState(Coded):
                 position=position,
                 domain=domain(type_, as_text),
                 n_rows=n_rows,
-                n_values=None,
+                n_values=n_values,
                 n_distinct=n_distinct,
                 low=None,
                 high=None,
                 integers=type_.whole,
                 mean_length=None,
             )
-            for position, (name, type_, n_distinct) in enumerate(columns)
+            for position, (name, type_, n_values, n_distinct) in enumerate(columns)
         ]
 
     @property
@@ -185,6 +186,21 @@ def distinct_values(segments: Sequence[SegmentRef], n_columns: int) -> list[int]
         return [0] * n_columns
     n_rows = sum(s.n_live for s in segments)
     return [min(sum(of_column), n_rows) for of_column in zip(*(s.distinct for s in segments), strict=True)]
+
+
+def values_at_most(segments: Sequence[SegmentRef], n_columns: int) -> list[int | None]:
+    """How many live rows have a value in each column, at most; None where nothing tells whether all have.
+
+    A segment counted its NULLs as it was written: whichever rows were deleted since, the others are there.
+    """
+    if any(len(s.nulls) != n_columns for s in segments):  # of an older workspace
+        return [None] * n_columns
+    counts: list[int | None] = []
+    for position in range(n_columns):
+        written = sum(s.nulls[position] for s in segments)
+        left = sum(max(0, s.nulls[position] - s.n_deleted) for s in segments)
+        counts.append(None if written and not left else sum(s.n_live for s in segments) - left)
+    return counts
 
 
 def agreeing_pairs(segments: Sequence[SegmentRef], n_columns: int, *, nulls_distinct: bool) -> list[int]:

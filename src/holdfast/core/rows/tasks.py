@@ -232,9 +232,33 @@ def with_indexes(
     return segment.ref
 
 
+def order_ranks(payload: Payload) -> bytes:
+    """The order indexes of a segment as JSON, with their ranks: [[a, b, falling, rank], ...]."""
+    segment = open_segment(
+        root_of(payload["root"]), SegmentRef.from_dict(payload["segment"]), parsed_schema(payload["schema"])
+    )
+    return json.dumps([[*key, segment.order(key).rank] for key in segment.ref.ordered]).encode()
+
+
 def locate_rows(payload: Payload) -> bytes:
-    """(query, row id) of the live rows of a segment that equal a query row on some columns: see `located`."""
-    return pack(located(payload)[2], {})
+    """(query, row id) of the live rows of a segment that equal a query row on some columns: see `located`.
+
+    With `spare` of each query only the first rows: as many as it and its equals here, and so many more.
+    """
+    hashes, repeated, arrays = located(payload)
+    query, row_id, spare = arrays["query"], arrays["row_id"], payload["spare"]
+    if spare is not None and len(query) > SegmentRef.from_dict(payload["queries"]).n_rows + spare:
+        order = np.lexsort((row_id, query))
+        ordered = query[order]
+        rank = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+        # Equal queries have several leaders where others of their hash stand between them, as rows that
+        # share a row key do: all of a hash are counted.
+        leading = hashes[np.unique(query, return_index=True)[1]]
+        asking = np.sort(np.concatenate([leading, repeated]))
+        equals = np.searchsorted(asking, hashes, "right") - np.searchsorted(asking, hashes)
+        first = order[rank < equals[order] + spare]
+        arrays |= {"query": query[first], "row_id": row_id[first]}
+    return pack(arrays, {})
 
 
 def located(payload: Payload) -> tuple[U64, U64, dict[str, I64]]:
@@ -319,6 +343,18 @@ def fetch_part(payload: Payload) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
+
+
+def position_rows(payload: Payload) -> bytes:
+    """Where a segment has rows by id."""
+    segment = opened(payload, "segment", parsed_schema(payload["schema"]))
+    return pack({"positions": ascending_positions(segment, staged(payload, "row_ids").array("row_ids"))}, {})
+
+
+def ascending_positions(segment: Segment, row_ids: I64) -> I64:
+    """The positions of those rows by id that a segment has."""
+    at = segment.positions(row_ids)
+    return np.sort(at[at >= 0]).astype(np.int64)
 
 
 # -- merge -------------------------------------------------------------------------------------

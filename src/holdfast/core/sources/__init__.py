@@ -10,8 +10,9 @@ values would survive; the caller narrows with `best_type` and reads again until 
 type is a fact about the whole file, not about the sample.
 
 Read `read_options.py` first (what a source and a split are), then `source_plan.py` and `splits.py`, and
-`type_rule.py` and `respelling.py` for the types of texts. The formats are in `csv_files.py`, `json_lines.py`,
-`columnar.py`, `frames.py` and `streams.py`; databases and standard input in modules of their names.
+`type_rule.py`, `respelling.py` and `odd_values.py` for the types of texts. The formats are in `csv_files.py`,
+`json_lines.py`, `columnar.py`, `frames.py` and `streams.py`; databases and standard input in modules of their
+names.
 """
 
 from holdfast.core.sources.read_options import ReadOptions, Source, Split

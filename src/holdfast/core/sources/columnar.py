@@ -7,7 +7,7 @@ exactly, a float a decimal column if it reads back the same), everything else on
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from holdfast.core.sources.raw_files import cut_short, opened_by_arrow
 from holdfast.core.sources.read_options import Split
 from holdfast.core.sources.type_rule import first_unfit
-from holdfast.core.store.arrow_types import arrow_type, is_nested, python_values, type_of
+from holdfast.core.store.arrow_types import arrow_type, is_duration, is_nested, python_values, type_of
 from holdfast.core.words.schema import NUMBERS, Type
 from holdfast.errors import (
     NOTHING_APPLIED,
@@ -198,33 +198,51 @@ def _not_a_name(error: UnicodeDecodeError, where: str, table: str) -> SchemaErro
     )
 
 
-def flat_types(schema: pa.Schema, *, table: str) -> tuple[dict[str, Type], tuple[str, ...]]:
-    """(types by column, columns that are nested and so no part of a table); all nested is an error."""
-    nested = tuple(f.name for f in schema if is_nested(f.type))
-    if len(nested) == len(schema.names):
-        nested = ()  # what `type_of` says of the first one is what is wrong
-    return {
-        f.name: type_of(f.type, table=table, column=f.name) for f in schema if f.name not in nested
-    }, nested
+def flat_types(schema: pa.Schema, *, table: str) -> tuple[dict[str, Type], dict[str, str]]:
+    """(types by column, columns that are no part of a table, with why); if all are such, it is an error."""
+    out = {f.name: NESTED if is_nested(f.type) else DURATION for f in schema if _has_no_type(f.type)}
+    if len(out) == len(schema.names):
+        out = {}  # what `type_of` says of the first one is what is wrong
+    return {f.name: type_of(f.type, table=table, column=f.name) for f in schema if f.name not in out}, out
 
 
-def nested_note(nested: Sequence[str]) -> str:
-    """What is said of columns that are left out."""
-    verb = "is nested and" if len(nested) == 1 else "are nested and"
-    return f"{listing(nested)} {verb} left out: flatten what you want to keep"
+def _has_no_type(dt: pa.DataType) -> bool:
+    return is_nested(dt) or is_duration(dt)
 
 
-def parquet_schema(path: str, *, table: str) -> tuple[pa.Schema, list[tuple[int, int]]]:
-    """The schema and (rows, uncompressed bytes) of every row group."""
-    with _open_parquet(path, table) as file:
+def nested_note(out: Mapping[str, str]) -> str:
+    """What is said of columns that are left out.
+
+    >>> nested_note({"took": DURATION, "tags": NESTED}).split("; ")[1]
+    'took is a duration and left out: cast to numbers what you want to keep'
+    """
+    notes = []
+    for why, (one, many, cure) in _CURES.items():
+        names = [name for name, reason in out.items() if reason == why]
+        if names:
+            notes.append(f"{listing(names)} {one if len(names) == 1 else many} and left out: {cure}")
+    return "; ".join(notes)
+
+
+# Why columns are left out, and what is to be done about it.
+NESTED, DURATION = "nested", "duration"
+_CURES = {
+    NESTED: ("is nested", "are nested", "flatten what you want to keep"),
+    DURATION: ("is a duration", "are durations", "cast to numbers what you want to keep"),
+}
+
+
+def parquet_schema(path: str, size: int, *, table: str) -> tuple[pa.Schema, list[tuple[int, int]]]:
+    """The schema and (rows, uncompressed bytes) of every row group, of a file of so many bytes."""
+    with _open_parquet(path, table, size) as file:
         meta = file.metadata
         groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
         return file.schema_arrow, [(g.num_rows, g.total_byte_size) for g in groups]
 
 
-def _open_parquet(path: str, table: str) -> Any:
+def _open_parquet(path: str, table: str, size: int | None = None) -> Any:
     try:
-        return pq.ParquetFile(opened_by_arrow(path))  # see raw_files
+        return pq.ParquetFile(opened_by_arrow(path, size))  # see raw_files
     except PermissionError:
         raise  # the caller says so
     except UnicodeDecodeError as error:
@@ -269,11 +287,11 @@ def read_parquet(split: Split, names: Sequence[str], left_out: Collection[str], 
     return _rows(rows_read, split.start - skipped, split, table)
 
 
-def open_arrow(path: str, *, table: str, fields: Sequence[int] = ()) -> Any:
+def open_arrow(path: str, *, table: str, fields: Sequence[int] = (), size: int | None = None) -> Any:
     """A reader of the batches of an Arrow file, or of some columns of them."""
     try:
         options = _pa.ipc.IpcReadOptions(included_fields=[*fields], use_threads=False)
-        return pa.ipc.open_file(opened_by_arrow(path), options=options)  # not mapped, see raw_files
+        return pa.ipc.open_file(opened_by_arrow(path, size), options=options)  # not mapped, see raw_files
     except PermissionError:
         raise
     except (pa.ArrowInvalid, OSError) as error:
@@ -283,19 +301,19 @@ def open_arrow(path: str, *, table: str, fields: Sequence[int] = ()) -> Any:
         ) from None
 
 
-def arrow_schema(path: str, *, table: str) -> tuple[pa.Schema, list[tuple[int, int]]]:
-    """The schema and (rows, bytes) of every batch, the bytes by those of the first one.
+def arrow_schema(path: str, size: int, *, table: str) -> tuple[pa.Schema, list[tuple[int, int]]]:
+    """The schema and (rows, bytes) of every batch, the bytes by those of the first one; `size` of the file.
 
     Reads the first batch, and of the others one column, the narrowest.
     """
-    reader = open_arrow(path, table=table)
+    reader = open_arrow(path, table=table, size=size)
     schema, numbers = reader.schema, range(reader.num_record_batches)
     if not schema.names or not numbers:
         return schema, []
     first = next(_arrow_batches(reader, numbers, path, table))
     row_bytes = first.nbytes / max(first.num_rows, 1)
     narrow = min(range(len(schema)), key=lambda i: _width(schema.field(i).type))
-    counted = _arrow_batches(open_arrow(path, table=table, fields=[narrow]), numbers, path, table)
+    counted = _arrow_batches(open_arrow(path, table=table, fields=[narrow], size=size), numbers, path, table)
     return schema, [(batch.num_rows, int(batch.num_rows * row_bytes)) for batch in counted]
 
 

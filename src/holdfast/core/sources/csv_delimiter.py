@@ -7,6 +7,7 @@ column. So no file is read otherwise that could be read without this.
 
 A header that a comma cuts may have another one, too (`id;price, EUR`). If only that one cuts all rows of the
 sample alike, it is the delimiter; if both do, and the comma not into more fields, nobody can tell: an error.
+So it is of a file without a header (`1,5;2,25`).
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def two_cuts(cuts: Mapping[str, int], where: str, *, table: str) -> str:
     ways = ", ".join(f"{n} by {_option(delimiter)}" for delimiter, n in cuts.items())
     options = " or ".join(f"--delimiter {_option(delimiter)}" for delimiter in cuts)
     return (
-        f"{where} for table {table!r} may have several delimiters, each of which cuts its header and its "
+        f"{where} for table {table!r} may have several delimiters, each of which cuts its "
         f"first rows alike (columns: {ways}). {NOTHING_APPLIED} Next step: give the delimiter, {options}."
     )
 

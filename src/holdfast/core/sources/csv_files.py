@@ -39,7 +39,7 @@ from holdfast.core.sources.encodings import (
     wide_encoding,
     without_mark,
 )
-from holdfast.core.sources.packed import packing_of, unpacked
+from holdfast.core.sources.packed import MARK_BYTES, packing_by_mark, packing_of, unpacked
 from holdfast.core.sources.raw_files import blocks_of, looked, opened_raw, raw_bytes, size_of
 from holdfast.core.sources.read_options import ReadOptions, Split
 from holdfast.errors import (
@@ -47,6 +47,7 @@ from holdfast.errors import (
     HoldfastError,
     SchemaError,
     SourceError,
+    plural,
     shorten,
 )
 
@@ -86,6 +87,11 @@ def utf8_bytes(split: Split, options: ReadOptions, *, table: str) -> Any:
             body = pa.py_buffer(file.read(-1 if split.most is None else split.most))
     else:
         body = raw_bytes(split.path, split.start, split.end, table)
+        if split.first and (mark := packing_by_mark(body.slice(0, min(MARK_BYTES, body.size)).to_pybytes())):
+            raise SourceError(
+                f"{file_name(split)} for table {table!r} is compressed, which its name does not say. "
+                f"{NOTHING_APPLIED} Next step: name it {file_name(split)}{mark}, or unpack it."
+            )
     if not is_utf8(options):
         coded = body.to_pybytes()
         try:
@@ -446,10 +452,12 @@ def _explain(error: Exception, ragged: list[Any], text: Text, options: ReadOptio
         number = row.number if row.number is not None else int(state[1])
         lines = int(walk_to(text.body, delimiter, options.quote, number - 1)[2])
         line = lines_until(split) + text.lines_before + lines + 1
+        step = "mend the line, quote fields that contain the delimiter, or give another --delimiter"
+        if options.comment is None and row.text.startswith(MARK.decode()):
+            step = "skip lines that begin with # (--comment '#'), or mend the line"
         raise SourceError(
-            f"line {line} of {where} for table {table!r} has {row.actual_columns} fields instead of "
-            f"{row.expected_columns}: {shorten(row.text)}. {NOTHING_APPLIED} Next step: mend the line, "
-            "quote fields that contain the delimiter, or give another --delimiter."
+            f"line {line} of {where} for table {table!r} has {plural(row.actual_columns, 'field')} instead "
+            f"of {row.expected_columns}: {shorten(row.text)}. {NOTHING_APPLIED} Next step: {step}."
         ) from None
     raise SourceError(
         f"{where} for table {table!r} cannot be read as CSV: {first_line(error)}. {NOTHING_APPLIED} "

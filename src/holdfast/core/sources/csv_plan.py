@@ -23,16 +23,16 @@ from holdfast.core.sources.csv_delimiter import (
 )
 from holdfast.core.sources.csv_walk import Walk
 from holdfast.core.sources.encodings import BOM, is_utf8, without_mark
+from holdfast.core.sources.odd_values import odd_dates, odd_note, odd_texts
 from holdfast.core.sources.packed import packing_of, unpacked
 from holdfast.core.sources.raw_files import looked, opened_raw, raw_bytes
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
 from holdfast.core.sources.respelling import (
     QUOTED_EMPTY,
+    UNTOLD,
     WORDS,
     WORDS_BESIDE_NAN,
     form_of,
-    odd_note,
-    odd_texts,
     respelt,
     survivors,
     without_words,
@@ -141,8 +141,9 @@ def _first_header(
         if len(fits) != 1:
             raise SourceError(str(unclear)) from None
         return csv_files.header_of(whole, others[fits[0]], table=table), others[fits[0]]
-    asked = options.delimiter is not None or delimiter != USUAL[0] or batch or not options.header
-    there = () if asked else {d for name in header.names for d in others_in(name, delimiter)}
+    asked = options.delimiter is not None or delimiter != USUAL[0] or batch
+    named = {d for name in header.names for d in others_in(name, delimiter)} if options.header else others
+    there = () if asked else named
     cuts = {d: n for d in there if (n := _n_alike(whole, others[d], table)) > 1}
     if not cuts:
         return header, options
@@ -204,18 +205,22 @@ def _settle(source: Source, sample: pa.Table, *, batch: bool) -> None:
                 forms[name] = form
                 spelling = spelling_of(respelt(bare, form))
                 t = declared.get(name) or _guess(bare, spelling, form)
-        if unclear is not None and t == TEXT:
-            untold.setdefault(unclear, []).append(name)
         if spelling is not None:
             spellings[name] = spelling
         types.append(t)
-        if t == TEXT and not batch and name not in declared:
-            strange = odd_texts(bare) if unclear is None else []
-            type_else = _type_without(bare, strange, options) if strange else TEXT
-            if type_else != TEXT:
-                odd.setdefault((tuple(strange), tuple(seen), type_else), []).append(name)
-            elif seen:
-                worded.setdefault(tuple(seen), []).append(name)
+        if t != TEXT:
+            continue
+        of_first = not batch and name not in declared
+        strange: Sequence[str] = ()
+        if of_first and unclear in (None, UNTOLD["times"]):
+            strange = odd_dates(bare, options) or (odd_texts(bare) if unclear is None else ())
+        type_else = _type_without(bare, strange, options) if strange else TEXT
+        if type_else != TEXT:
+            odd.setdefault((tuple(strange), tuple(seen), type_else), []).append(name)
+        elif unclear is not None:
+            untold.setdefault(unclear, []).append(name)
+        elif seen and of_first:
+            worded.setdefault(tuple(seen), []).append(name)
     notes = [f"{listing(names)}: {what.format(shorten(names[0])[1:-1])}" for what, names in untold.items()]
     notes += [odd_note(names, *key) for key, names in odd.items()]
     source.notes = (*notes, *(words_note(names, words) for words, names in worded.items()))

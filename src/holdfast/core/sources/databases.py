@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import itertools
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +19,7 @@ from urllib.parse import parse_qsl, quote, unquote
 import pyarrow as pa
 
 from holdfast.core.sources.postgres_columns import PostgresColumns
-from holdfast.core.sources.sqlite_columns import sqlite_notes
+from holdfast.core.sources.sqlite_columns import SqliteRows
 from holdfast.errors import NOTHING_APPLIED, SourceError, UsageError, plain_address, shorten, shorten_path
 
 _pa: Any = pa  # third-party stubs lag behind Arrow
@@ -86,6 +85,11 @@ def queried(place: str | os.PathLike[str], sql: str, table: str, *, batch: bool 
     """The rows of a query; while the connection is open. The columns of a `batch` are those of its table."""
     text = os.fspath(place)
     kind = kind_of(text)
+    if kind is None and "://" not in text and not os.path.exists(text):
+        raise SourceError(
+            f"there is no file {shorten_path(text)} for table {table!r}. {NOTHING_APPLIED} Next step: check "
+            f"the path; the working folder is {shorten(os.getcwd())}."
+        )
     if kind is None:
         raise UsageError(
             f"sql is given for table {table!r}, but {shorten_path(text)} is no database. {NOTHING_APPLIED} "
@@ -127,9 +131,10 @@ def queried(place: str | os.PathLike[str], sql: str, table: str, *, batch: bool 
                 cursor = connection.cursor()
                 open_.callback(cursor.close)
                 rows, notes = _answer(cursor, kind, sql, table)
+                notes = () if batch else notes
                 rows = _noted(rows, functools.partial(_refusal, driver, text, table))
-                if kind == "sqlite" and rows is not None and not batch:
-                    rows, notes = _looked_at(rows)
+                if kind == "sqlite" and rows is not None:
+                    rows = SqliteRows(rows)
         except library.Error as error:
             raise _refusal(driver, text, table, error) from None
         if rows is None:
@@ -152,15 +157,6 @@ def _answer(cursor: Any, kind: str, sql: str, table: str) -> tuple[Any, tuple[st
     columns = PostgresColumns.of(reader.schema, table)
     converted = (columns.converted(batch) for batch in reader)
     return _pa.RecordBatchReader.from_batches(columns.schema, converted), columns.notes
-
-
-def _looked_at(reader: Any) -> tuple[Any, tuple[str, ...]]:
-    """(a reader of the same rows, what is said of the first ones)."""
-    first = next(iter(reader), None)
-    if first is None:
-        return reader, ()
-    rows = _pa.RecordBatchReader.from_batches(reader.schema, itertools.chain([first], reader))
-    return rows, sqlite_notes(first)
 
 
 def _noted(reader: Any, refusal: Callable[[Exception], Exception]) -> Any:

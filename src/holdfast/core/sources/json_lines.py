@@ -2,7 +2,8 @@
 
 Whole numbers are int, numbers with a fraction or an exponent float, `true` and `false` bool, strings text:
 a string that looks like a date stays text, and a note says so. A missing key is NULL. A column of a declared
-type that JSON lacks (date, timestamp, time, decimal, ...) is spelt as a string, by `type_rule`.
+type that JSON lacks (date, timestamp, time, ...) is spelt as a string, by `type_rule`. Decimals are strings
+or numbers: of these the digits count as the file has them, never a float in between.
 
 The columns are the keys of the first records, and those that the user declares; keys that have objects or
 arrays there are left out. A key that comes up later
@@ -14,6 +15,7 @@ Arrow reads; where it refuses, the split is read again line by line in Python to
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import json
@@ -35,9 +37,11 @@ from holdfast.core.sources.csv_files import (
     utf8_bytes,
 )
 from holdfast.core.sources.encodings import for_arrow
+from holdfast.core.sources.json_numbers import EXACT_NUMBERS, Fraction, digits_of, wide_type
 from holdfast.core.sources.raw_files import opened_raw, raw_bytes
 from holdfast.core.sources.read_options import ReadOptions, Split
-from holdfast.core.sources.type_rule import TEXT, decode, is_value
+from holdfast.core.sources.respelling import of_known_type
+from holdfast.core.sources.type_rule import TEXT
 from holdfast.core.store.arrow_types import arrow_type
 from holdfast.core.words.schema import Type
 from holdfast.errors import (
@@ -98,7 +102,7 @@ def _objects(body: Any, split: Split, table: str) -> Iterator[tuple[int, dict[st
         if not line.strip():
             continue
         try:
-            fields = json.loads(line.decode(), object_pairs_hook=_unique_keys)
+            fields = json.loads(line.decode(), object_pairs_hook=_unique_keys, parse_float=Fraction)
             if not isinstance(fields, dict):
                 raise ValueError("not an object")
             if b"\\u" in line and not _is_text(fields):
@@ -137,10 +141,11 @@ def _malformed(line: bytes, error: Exception, number: int, split: Split, table: 
             f"{NOTHING_APPLIED} Next step: give the file's encoding, for example --encoding latin-1."
         ) from None
     reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+    wanted = "an array of objects" if split.array else "one object per line, without line breaks inside"
     raise SourceError(
         f"{where} is not one JSON object: {shorten(line[:200].decode(errors='replace'))} "
         f"({shorten(reason)[1:-1]}). "
-        f"{NOTHING_APPLIED} Next step: write one object per line, without line breaks inside."
+        f"{NOTHING_APPLIED} Next step: write {wanted}."
     ) from None
 
 
@@ -158,16 +163,17 @@ def _kind(value: Any) -> str | None:
 
 
 def sample(
-    split: Split, options: ReadOptions, n_rows: int, *, table: str
+    split: Split, options: ReadOptions, n_rows: int, *, table: str, batch: bool = False
 ) -> tuple[dict[str, Type], list[str], dict[str, list[str]]]:
     """(guessed types by column, keys that are nested, texts by column) of a file's first records.
 
-    A column of only NULLs is text. If all keys are nested, it is an error.
+    A column of only NULLs is text. If all keys are nested, it is an error. Nothing is guessed of declared
+    types, and of a `batch`, which has those of its table.
     """
     for head in heads(split, options):
         whole = head is split
         try:
-            n_records, families, nested, texts = _families(head, options, n_rows, table)
+            n_records, families, nested, texts = _families(head, options, n_rows, table, batch=batch)
         except HoldfastError:
             if whole:
                 raise
@@ -192,7 +198,7 @@ def sample(
 
 
 def _families(
-    split: Split, options: ReadOptions, n_rows: int, table: str
+    split: Split, options: ReadOptions, n_rows: int, table: str, *, batch: bool
 ) -> tuple[int, dict[str, list[str] | None], dict[str, SchemaError], dict[str, list[str]]]:
     """How many of the first records there are, what the values of each key can be, which are nested, and the
     values that are texts."""
@@ -208,7 +214,9 @@ def _families(
                 families.setdefault(key, None)
                 nested.setdefault(key, _nested(key, value, line, split, table))
             elif key not in nested:
-                families[key] = _narrow(families.get(key), value, key, line, split, table)
+                before = families.setdefault(key, None)
+                if not batch and key not in options.types:
+                    families[key] = _narrow(before, value, key, line, split, table)
                 if isinstance(value, str):
                     texts.setdefault(key, []).append(value)
     return n_records, families, nested, texts
@@ -277,8 +285,9 @@ def read_objects(
         for n, t in zip(names, types, strict=True)
     }
     by_name = dict(zip(names, types, strict=True))
+    exact = {n: t for n, t in by_name.items() if t.family in EXACT_NUMBERS}
     try:
-        rows = _read(body, raw, "infer" if options.left_out else "error")
+        rows = _read_exactly(body, raw, "infer" if options.left_out else "error", exact, split, table)
         if {*rows.column_names} - {*names, *options.left_out}:
             _diagnose(body, split, by_name, options, table, version, guessed=False)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
@@ -289,7 +298,8 @@ def read_objects(
                 f"{shorten(str(error), 100)[1:-1]}. {NOTHING_APPLIED} Next step: write one object per line."
             ) from None
         # All keys are known by now; what is left out need not have one type.
-        rows = _read(body, {n: dt for n, dt in raw.items() if n not in fits}, "ignore")
+        raw = {n: dt for n, dt in raw.items() if n not in fits}
+        rows = _read_exactly(body, raw, "ignore", exact, split, table)
         if fits:
             columns = [
                 pa.chunked_array([pa.nulls(rows.num_rows, pa.large_string())])
@@ -304,13 +314,66 @@ def read_objects(
     columns = []
     for name, t in by_name.items():
         column: Any = rows.column(name)
-        if t.family not in NATIVE:
-            decoded = decode(column, t)
+        if t.family not in NATIVE and column.type != arrow_type(t):
+            decoded = of_known_type(column, t)
             if decoded is None:
                 _diagnose(body, split, by_name, options, table, version, guessed=False)
             column = decoded
         columns.append(column)
     return pa.table(columns, schema=schema), {}
+
+
+def _read_exactly(
+    body: Any,
+    columns: Mapping[str, pa.DataType],
+    unexpected: str,
+    exact: Mapping[str, Type],
+    split: Split,
+    table: str,
+) -> pa.Table:
+    """The rows; where `exact` columns have numbers, these by their digits: as values, or texts among strings.
+
+    Cost: that of Arrow, three times if they are numbers; if there are strings among them, or one does not
+    fit, some 20 microseconds a row in Python, as Arrow would read more in strings than is there.
+    """
+    try:
+        return _read(body, columns, unexpected)
+    except pa.ArrowInvalid:
+        if not exact:
+            raise
+    with contextlib.suppress(pa.ArrowInvalid):  # what does not fit is looked at one by one
+        return _numbers(body, columns, unexpected, exact)
+    texts: dict[str, list[str | None]] = {name: [] for name in exact}
+    keys: set[str] = set()
+    for _, fields in _objects(body, split, table):
+        keys |= fields.keys()
+        for name, column in texts.items():
+            value: Any = fields.get(name)
+            kind = _kind(value)
+            if kind not in (None, "text", "int", "float"):
+                raise pa.ArrowInvalid(f"{kind} among numbers")
+            column.append(digits_of(value) if kind in ("int", "float") else value)
+    rest = _read(body, {name: dt for name, dt in columns.items() if name not in texts}, "ignore")
+    spelt: dict[str, Any] = {name: pa.array(column, pa.large_string()) for name, column in texts.items()}
+    n_rows = len(next(iter(spelt.values())))
+    other = keys - columns.keys() if unexpected != "ignore" else set()
+    return pa.table(
+        {name: rest.column(name) for name in rest.column_names}
+        | {name: pa.chunked_array([column]) for name, column in spelt.items()}
+        | {name: pa.nulls(n_rows) for name in other}
+    )
+
+
+def _numbers(
+    body: Any, columns: Mapping[str, pa.DataType], unexpected: str, exact: Mapping[str, Type]
+) -> pa.Table:
+    """The rows, if all values of the `exact` columns are numbers of their types; ArrowInvalid if not."""
+    _read(body, dict.fromkeys(exact, pa.float64()), "ignore")  # takes no strings
+    rows = _read(body, {**columns, **{name: wide_type(t) for name, t in exact.items()}}, unexpected)
+    for name, t in exact.items():
+        values = rows.column(name).cast(arrow_type(t))
+        rows = rows.set_column(rows.column_names.index(name), name, values)
+    return rows
 
 
 def _read(body: Any, columns: Mapping[str, pa.DataType], unexpected: str) -> pa.Table:
@@ -395,4 +458,7 @@ def _fits_type(value: Any, t: Type) -> bool:
         return kind == "float" or (kind == "int" and _exact(value))
     if t.family in ("bool", "text"):
         return kind == t.family
-    return kind == "text" and is_value(value, t)
+    if t.family in EXACT_NUMBERS and kind in ("int", "float"):
+        value, kind = digits_of(value), "text"
+    texts = pa.chunked_array([pa.array([value], pa.large_string())]) if kind == "text" else None
+    return texts is not None and of_known_type(texts, t) is not None

@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import lzma
 import os
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -20,8 +21,14 @@ from holdfast.errors import NOTHING_APPLIED, SourceError, listing, shorten
 _OPEN: Mapping[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 ZIP = ".zip"
 PACKINGS = (*_OPEN, ZIP)
-# What such a file begins with.
-_MARKS = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00", ZIP: b"PK\x03\x04"}
+# What such a file begins with, and no text.
+_MARKS = {
+    ".gz": rb"\x1f\x8b",
+    ".bz2": rb"BZh[1-9](1AY&SY|\x17rE8P)",
+    ".xz": rb"\xfd7zXZ\x00",
+    ZIP: rb"PK\x03\x04",
+}
+MARK_BYTES = 10
 
 
 def packing_of(path: str) -> str:
@@ -33,10 +40,10 @@ def packing_of(path: str) -> str:
 def packing_by_mark(start: bytes) -> str:
     """The same by the first bytes.
 
-    >>> packing_by_mark(b"BZh91AY"), packing_by_mark(b"a,b")
+    >>> packing_by_mark(b"BZh91AY&SY"), packing_by_mark(b"a,b")
     ('.bz2', '')
     """
-    return next((ending for ending, mark in _MARKS.items() if start.startswith(mark)), "")
+    return next((ending for ending, mark in _MARKS.items() if re.match(mark, start)), "")
 
 
 def bare_name(path: str) -> str:

@@ -20,7 +20,7 @@ FORMATS = ("auto", "csv", "parquet", "jsonl", "arrow")
 Kind = Literal["csv", "jsonl", "parquet", "arrow"]
 DATES = ("ymd", "dmy", "mdy")
 # What `plan_source` fills in.
-PLANNED = ("spellings", "left_out", "forms", "typed_nulls", "nan_is_null")
+PLANNED = ("spellings", "left_out", "forms", "typed_nulls", "nan_is_null", "first_notes")
 NAN = "nan"  # the one text that is a float's NaN
 
 
@@ -44,6 +44,7 @@ class ReadOptions(Coded):
     that are nested or empty, and no part of the table; `forms`, how columns are spelt otherwise than by the
     type rule; and `typed_nulls`, words that are NULL in columns that are no texts. `nan_is_null`: `nan` and
     `NaN` are among these in batches, too. In tables of which that was never said a float may be NaN.
+    `first_notes` are those on the first file, which say nothing new of a batch's.
     """
 
     format: Format = "auto"
@@ -64,6 +65,7 @@ class ReadOptions(Coded):
     typed_nulls: tuple[str, ...] = ()
     thousands: str | None = None
     nan_is_null: bool = False
+    first_notes: tuple[str, ...] = ()
 
     @property
     def nulls(self) -> tuple[str, ...]:
@@ -94,7 +96,7 @@ class ReadOptions(Coded):
             if name not in cls.__slots__:
                 raise UsageError(f"unknown reading option {shorten(name)}. Options: {', '.join(names)}.")
         options: dict[str, Any] = dict(fields)
-        for name in ("null_values", "left_out", "names", "typed_nulls"):
+        for name in ("null_values", "left_out", "names", "typed_nulls", "first_notes"):
             if options.get(name) is not None:
                 options[name] = tuple(options[name])
         return cls(**options)

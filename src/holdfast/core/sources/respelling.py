@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from holdfast.core.sources.read_options import NAN, ReadOptions
-from holdfast.core.sources.type_rule import TEXT, Texts, Values, candidates, decimal_of, decode
+from holdfast.core.sources.type_rule import TEXT, Texts, Values, candidates, decimal_of, decode, spelling_of
 from holdfast.core.words.schema import NUMBERS, Schema, Type
 from holdfast.errors import listing, shorten
 
@@ -62,7 +62,7 @@ WORDS = (
 )
 # Those for tables in which a float may be NaN.
 WORDS_BESIDE_NAN = tuple(word for word in WORDS if word.lower() != NAN)
-BOOL, DMY, MDY, YMD, COMMA, ANY = "bool", "dmy", "mdy", "ymd", "comma", "any"
+BOOL, DMY, MDY, YMD, COMMA, ANY, CLOCK = "bool", "dmy", "mdy", "ymd", "comma", "any", "clock"
 GROUPS = "groups"  # followed by the mark between thousands and the decimal point
 ORDERS = (DMY, MDY)
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1", "on"), ("false", "f", "no", "n", "0", "off")
@@ -77,7 +77,9 @@ _TIMES: Mapping[str, str] = {
         YMD: rf"{_YEAR}[/\-]{_MONTH}[/\-]{_DAY}",
     }.items()
 }
-_KINDS = (Type("date"), Type("timestamp", unit="us"), Type("timestamp", unit="us", utc=True))
+_DAYTIME = rf"^{_CLOCK}(?: ?(?P<p>[AaPp])\.?[Mm]\.?)?$"
+TIMES = (Type("date"), Type("timestamp", unit="us"), Type("timestamp", unit="us", utc=True))
+_TIME = Type("time", unit="us")
 _COMMAS = r"^-?(0|[1-9][0-9]*)(,[0-9]+)?$"
 _EXPONENT = r"^-?[0-9.]+[eE][+-]?[0-9]+$"
 
@@ -92,6 +94,8 @@ def respelt(texts: Texts, form: str | None) -> Texts:
     ['2026-12-31 14:05:00.000000', '2026-12-31 13:05:01.500000Z']
     >>> read("comma", "1,5", "2"), read("groups.,", "1.234,5", "2")
     (['1.5', '2'], ['1234.5', '2'])
+    >>> read("clock", "9:30", "12:05 a.m.", "1:02:03.5PM", "13:00 pm", "25:00")
+    ['09:30:00.000000', '00:05:00.000000', '13:02:03.500000', '13:00 pm', '25:00:00.000000']
     """
     if form in _TIMES:
         for order in dict.fromkeys((form or YMD, YMD)):
@@ -105,6 +109,8 @@ def respelt(texts: Texts, form: str | None) -> Texts:
     if form == COMMA:
         has_points = pc.any(pc.match_substring(texts, ".")).as_py()
         return texts if has_points else pc.replace_substring(texts, ",", ".")
+    if form == CLOCK:
+        return _as_clock(texts)
     if form == BOOL:
         lower = pc.utf8_lower(texts)
         for words in (_TRUE, _FALSE):
@@ -136,6 +142,24 @@ def _as_iso(texts: Texts, order: str) -> Texts:
             return texts
         stamps = pc.if_else(zoned, _joined("", instants.cast(pa.large_string()), "Z"), stamps)
     return pc.if_else(there, pc.if_else(pc.equal(h, ""), dates, stamps), texts)
+
+
+def _as_clock(texts: Texts) -> Texts:
+    """Times of the day as `14:05:00.000000`; what is none stays as it is, or becomes a text that is none."""
+    parts = pc.extract_regex(texts, _DAYTIME)
+    there = pc.is_valid(parts)
+    if not pc.any(there).as_py():
+        return texts
+    h, i, s, f, p = (pc.struct_field(parts, name) for name in "hisfp")
+    halved = pc.not_equal(p, "")
+    hours = h.cast(pa.int8())
+    possible = pc.or_(pc.invert(halved), pc.and_(pc.greater(hours, 0), pc.less(hours, 13)))
+    there = pc.and_(there, pc.fill_null(possible, False))
+    early = pc.if_else(pc.equal(hours, 12), 0, hours)
+    hours = pc.if_else(halved, pc.if_else(pc.equal(pc.utf8_lower(p), "p"), pc.add(early, 12), early), hours)
+    hours = hours.cast(pa.int8()).cast(pa.large_string())
+    clocks = _joined(":", pc.utf8_lpad(hours, 2, "0"), i, pc.utf8_lpad(s, 2, "0"))
+    return pc.if_else(there, _joined(".", clocks, pc.utf8_rpad(f, 6, "0")), texts)
 
 
 def _joined(mark: str, *parts: Any) -> Any:
@@ -177,14 +201,19 @@ def read_column(
     nans: list[str] = []
     if t.family == "float" and NAN in words:  # as it is, it would be a value
         texts, nans = without_words(texts, (NAN,))
-    if form is None and spelling is None and t.family in ("date", "timestamp"):
-        form = YMD
+    if form is None and spelling is None:  # what is known to be one of these can mean nothing else
+        form = {"date": YMD, "timestamp": YMD, "time": CLOCK}.get(t.family)
     spelling = None if form == ANY and t.family == "float" else spelling
     for variant, seen in _variants(texts, form, words):
         values = decode(variant, t, spelling)
         if values is not None:
             return values, [*nans, *seen]
     return None, []
+
+
+def of_known_type(texts: Texts, t: Type) -> Values | None:
+    """The values of texts that are known to be of a type, however they are spelt; None if a text is none."""
+    return read_column(texts, t, None, None, ())[0]
 
 
 def _variants(texts: Texts, form: str | None, words: Sequence[str]) -> Iterator[tuple[Texts, list[str]]]:
@@ -253,7 +282,7 @@ def _are_times(bare: Texts, order: str, declared: Type | None) -> bool:
     if not _all_match(bare, _TIMES[order]):
         return False
     texts = respelt(bare, order)
-    return any(decode(texts, t) is not None for t in ([declared] if declared else _KINDS))
+    return any(decode(texts, t) is not None for t in ([declared] if declared else TIMES))
 
 
 def _looks_like(present: Texts, options: ReadOptions) -> str | None:
@@ -264,9 +293,37 @@ def _looks_like(present: Texts, options: ReadOptions) -> str | None:
     for mark, point, says in _GROUPED:
         if _all_match(present, _grouped(mark, point)):
             return UNTOLD["thousands"].replace("OPTIONS", says)
-    looks = (what for what, pattern in _GUISES.items() if _all_match(present, pattern))
+    if (marked := _but_for_marks(present, options)) is not None:
+        return marked
+    looks = (what for what, pattern in GUISES.items() if _all_match(present, pattern))
     guise = next((UNTOLD[what] for what in looks if what != "times" or not options.dates), None)
     return guise or _two_words(present)
+
+
+def _but_for_marks(present: Texts, options: ReadOptions) -> str | None:
+    """The note on a column whose values are texts for the blanks around them, or for plus signs."""
+    bare = pc.utf8_trim_whitespace(present)
+    plain = pc.replace_substring_regex(bare, _PLUS, r"\1")
+    has_blanks, has_signs = (pc.any(pc.not_equal(*pair)).as_py() for pair in ((bare, present), (plain, bare)))
+    for texts, marks in (
+        (bare, ["blanks around them"] * has_blanks),
+        (plain, ["blanks around them"] * has_blanks + ["plus signs"] * has_signs),
+    ):
+        what = _noun_of(texts, options) if marks else None
+        if what is not None:
+            return UNTOLD["marks"].replace("WHAT", what).replace("MARKS", " and the ".join(marks))
+    return None
+
+
+def _noun_of(texts: Texts, options: ReadOptions) -> str | None:
+    """What the texts are read as; None if as texts."""
+    spelling = spelling_of(texts)
+    t = next(candidates(texts, spelling))
+    form = form_of(texts, options, None, recognise=True)[0] if t == TEXT else None
+    if form is not None:
+        t = next(survivors(texts, spelling_of(respelt(texts, form)), form, ()))
+    nouns = {"text": None, "bool": "booleans", "date": "dates", "timestamp": "times"}
+    return nouns.get(t.family, "numbers")
 
 
 def _two_words(present: Texts) -> str | None:
@@ -319,19 +376,20 @@ _GROUPED = (
 )
 # What looks like something that is not read.
 _MONTHS = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_MINUTES = r":[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
 _NUMERAL = r"[0-9][0-9.,' ]*"
-_GUISES: Mapping[str, str] = {
+GUISES: Mapping[str, str] = {
     "signs": rf"^[-+]?\p{{Sc}} ?[-+]?{_NUMERAL}$|^[-+]?{_NUMERAL} ?[%\p{{Sc}}]$",
     "times": r"^([0-9]{1,2}[/.\-][0-9]{1,2}[/.\-][0-9]{4}"
     r"|[0-9]{4}[/.\-][0-9]{1,2}[/.\-][0-9]{1,2})([ T,].*)?$",
     "years": r"^([0-9]{1,2}[/\-][0-9]{1,2}[/\-][0-9]{2}|[0-9]{2}\.[0-9]{2}\.[0-9]{2})([ T,].*)?$",
     "months": rf"(?i)^([0-9]{{1,2}}[-/. ]*{_MONTHS}|{_MONTHS} [0-9]{{1,2}},?)[-/., ]*[0-9]{{2,4}}([ T,].*)?$",
-    "clocks": r"(?i)^[0-9]{1,2}:[0-9]{2}(:[0-9]{2})? ?[ap]\.?m\.?$",
+    "clocks": rf"^(([01]?[0-9]|2[0-3]){_MINUTES}|(0?[1-9]|1[0-2]){_MINUTES} ?[AaPp]\.?[Mm]\.?)$",
 }
-# What any value that is no text looks like, roughly; and how few others, and rows of those, are worth a note.
-_VALUE = r"^[-+]?[0-9.,][0-9.,:/+\-' TZeE]*$|^(?i:true|false)$"
-MAX_ODD, ODD_ROWS = 3, 10
+# A plus sign before a number; before more digits it is one of a telephone.
+_PLUS = r"^\+([0-9]{1,7}([.,][0-9]*)?)$"
 UNTOLD: Mapping[str, str] = {
+    "marks": "WHAT are texts, for the MARKS; written without, they are WHAT",
     "dates": "dates are texts, since day and month cannot be told apart; --dates dmy or --dates mdy says it",
     "commas": "numbers are texts, since commas may be decimal or of thousands; --decimal , says decimal, "
     "--thousands , of thousands",
@@ -341,7 +399,7 @@ UNTOLD: Mapping[str, str] = {
     "31/12/2026 14:05",
     "years": "dates are texts, since their years have two digits; 2026-12-31 and 31/12/2026 are read",
     "months": "dates are texts, since their months are words; 2026-12-31 and 31/12/2026 are read",
-    "clocks": "times of the day are texts as they are spelt; --types {}=time reads 17:05:00",
+    "clocks": "times of the day are texts as they are spelt, which have no order; --types {}=time reads them",
     "words": "WORDS are texts; --types {}=bool reads them as booleans",
     "digits": "numbers are texts, since not all have as many digits behind the point; --types {}=TYPE reads "
     "them as numbers",
@@ -366,50 +424,25 @@ def json_notes(samples: Mapping[str, Sequence[str]], declared: Collection[str]) 
     by_type: dict[Type, list[str]] = {}
     for name, texts in samples.items():
         column = pa.chunked_array([_array(texts)])
-        t = None if name in declared else next((t for t in _KINDS if decode(column, t) is not None), None)
+        kinds = () if name in declared else (*TIMES, _TIME)
+        t = next((t for t in kinds if of_known_type(column, t) is not None), None)
         if t is not None:
             by_type.setdefault(t, []).append(name)
     return tuple(
-        f"{listing(names)}: dates are texts, as JSON has no dates; "
-        f"--types {shorten(names[0])[1:-1]}={t} reads them as such"
+        f"{listing(names)}: {'times of the day' if t == _TIME else 'dates'} are texts, as JSON has no "
+        f"{'times' if t == _TIME else 'dates'}; --types {shorten(names[0])[1:-1]}={t} reads them as such"
         for t, names in by_type.items()
     )
 
 
 def words_note(names: Sequence[str], words: Sequence[str]) -> str:
     """What is said of columns of texts that have words for NULL in them."""
-    return f"{listing(names)}: {', '.join(words)} is a text like any other; {_nulls(words)} reads it as NULL"
+    what, them = ("is a text", "it") if len(words) == 1 else ("are texts", "them")
+    cure = f"{null_options(words)} reads {them} as NULL"
+    return f"{listing(names)}: {', '.join(words)} {what} like any other; {cure}"
 
 
-def odd_texts(bare: Texts) -> list[str]:
-    """The few texts of a column that do not look like values of any type where nearly all others do, or none.
-
-    >>> odd_texts(pa.chunked_array([["1.5"] * 10 + ["unknown"]], pa.large_string()))
-    ['unknown']
-    """
-    odd: list[str] = []
-    for part in (bare.slice(0, 64), bare):  # of most columns of texts the first ones show it
-        present = part.drop_null()
-        unlike = present.filter(pc.invert(pc.match_substring_regex(present, _VALUE)))
-        odd = pc.unique(unlike).to_pylist()
-        if len(odd) > MAX_ODD:
-            return []
-    few = len(unlike) * ODD_ROWS <= len(present)
-    return odd if few and all(0 < len(text) <= 40 for text in odd) else []
-
-
-def odd_note(names: Sequence[str], odd: Sequence[str], words: Sequence[str], t: Type) -> str:
-    """What is said of columns that would be of a type but for a few texts; `words`: those for NULL there."""
-    what = {"bool": "boolean", "date": "date", "timestamp": "time"}.get(t.family, "number")
-    shown = ", ".join(shorten(text) for text in odd)
-    it, is_no = ("it", f"is no {what}") if len(odd) == 1 else ("them", f"are no {what}s")
-    return (
-        f"{listing(names)}: texts, since {shown} {is_no}; {_nulls([*words, *odd])} reads {it} as NULL, "
-        f"--types {shorten(names[0])[1:-1]}=text keeps the texts"
-    )
-
-
-def _nulls(words: Sequence[str]) -> str:
+def null_options(words: Sequence[str]) -> str:
     """The options by which fields that are empty or one of some words are NULL."""
     quoted = (shlex.quote(word) if "'" in word else f"'{word}'" for word in ("", *words))
     return " ".join(f"--null {word}" for word in quoted)

@@ -27,6 +27,7 @@ from holdfast.core.sources.packed import ZIP, bare_name, packing_of, unpacked
 from holdfast.core.sources.raw_files import looked, opened_raw, size_of
 from holdfast.core.sources.read_options import Kind, ReadOptions, Source, Split
 from holdfast.core.sources.respelling import json_notes
+from holdfast.core.sources.sqlite_columns import SqliteRows
 from holdfast.core.sources.streams import BATCH_ROWS, opened_stream
 from holdfast.core.sources.type_rule import TEXT, candidates
 from holdfast.core.store.files import new_file, unique_name
@@ -79,8 +80,29 @@ def plan_source(
     Reads headers, footers and samples; the only pass over whole files is the search for record ends in
     CSV files larger than `split_bytes`, by `walk`. A table in memory, or of Delta Lake, that is larger than
     that is written to the folder `staging` of the workspace. A `batch` has the types of its table, whatever
-    was declared for that.
+    was declared for that, and its notes are those that were not told when the table was tracked.
     """
+    planned = _planned(
+        source, options, table, root=root, staging=staging, split_bytes=split_bytes, walk=walk, batch=batch
+    )
+    if batch:
+        planned.notes = tuple(note for note in planned.notes if note not in options.first_notes)
+    else:
+        planned.options = dataclasses.replace(planned.options, first_notes=planned.notes)
+    return planned
+
+
+def _planned(
+    source: Any,
+    options: ReadOptions,
+    table: str,
+    *,
+    root: Root,
+    staging: str,
+    split_bytes: int,
+    walk: Walk,
+    batch: bool,
+) -> Source:
     place = ""
     if isinstance(source, str | os.PathLike):
         try:
@@ -90,16 +112,22 @@ def plan_source(
 
             place = os.fspath(source)
             source = opened_delta(place, table)
-    if options.types and not batch:
-        what = "Delta table" if place else "table in memory"
+    said: tuple[str, ...] = ()
+    if isinstance(source, SqliteRows):
+        said = () if batch else source.notes(options.types)
+        source = source.typed(options.declared, table, batch=batch)
+    elif options.types and not batch:
+        what = "a Delta table" if place else "a table in memory, or a query,"
         raise UsageError(
-            f"types are declared for table {table!r}, but a {what} has its own. Next step: cast its "
-            "columns, or leave the types out."
+            f"types are declared for table {table!r}, but {what} has its own. Next step: cast its "
+            "columns, those of a query in the sql, or leave the types out."
         )
     description, schema, batches = opened_stream(source, table)
     if place:
         description = f"Delta table {PurePath(place).name} (version {source.version()})"
-    return _plan_batches(schema, batches, description, options, table, root, staging, split_bytes)
+    planned = _plan_batches(schema, batches, description, options, table, root, staging, split_bytes)
+    planned.notes += said
+    return planned
 
 
 def _plan_batches(
@@ -385,7 +413,7 @@ def _plan_jsonl(
     splits: list[Split] = []
     names: dict[str, Type] = {}
     texts: dict[str, list[str]] = {}
-    left_out: dict[str, None] = {}
+    left_out: dict[str, str] = {}
 
     def splits_of(path: str) -> list[Split]:
         array = json_lines.is_array(path, files[path], options, table=table)
@@ -396,8 +424,10 @@ def _plan_jsonl(
 
     for file_splits in looked(splits_of, files):
         if len(splits) == 0 or len(files) <= 10:
-            types, nested, seen = json_lines.sample(file_splits[0], options, SAMPLE_ROWS, table=table)
-            left_out |= dict.fromkeys(nested)
+            types, nested, seen = json_lines.sample(
+                file_splits[0], options, SAMPLE_ROWS, table=table, batch=batch
+            )
+            left_out |= dict.fromkeys(nested, columnar.NESTED)
             for name, some in seen.items():
                 texts.setdefault(name, []).extend(some)
             for name, t in types.items():
@@ -405,7 +435,7 @@ def _plan_jsonl(
         splits += file_splits
     names = {name: t for name, t in names.items() if name not in left_out}
     options = dataclasses.replace(options, left_out=tuple(left_out))
-    notes: tuple[str, ...] = (columnar.nested_note(list(left_out)),) if left_out else ()
+    notes: tuple[str, ...] = (columnar.nested_note(left_out),) if left_out else ()
     if not batch:
         notes += json_notes(
             {n: texts[n] for n, t in names.items() if t == TEXT and texts.get(n)}, options.types
@@ -427,7 +457,7 @@ def _plan_columnar(
     names: tuple[str, ...] = ()
     fields: dict[str, pa.DataType] = {}
     read, first = columnar.parquet_schema if kind == "parquet" else columnar.arrow_schema, next(iter(files))
-    schemas = looked(lambda path: read(path, table=table), files)
+    schemas = looked(lambda path: read(path, files[path], table=table), files)
     for path, (schema, groups) in zip(files, schemas, strict=True):
         columns = columnar.column_names(schema, os.path.basename(path), table=table)
         check_names(columns, os.path.basename(path), table=table)
@@ -438,7 +468,7 @@ def _plan_columnar(
                 fields[name] = schema.field(name).type
         splits += _row_splits(kind, path, groups, split_bytes)
     types, nested = columnar.flat_types(pa.schema([(n, fields[n]) for n in names]), table=table)
-    options = dataclasses.replace(options, left_out=nested)
+    options = dataclasses.replace(options, left_out=tuple(nested))
     n_bytes = sum(split.n_bytes for split in splits)
     notes = (columnar.nested_note(nested),) if nested else ()
     return Source(description, splits, tuple(types), tuple(types.values()), options, n_bytes, notes=notes)

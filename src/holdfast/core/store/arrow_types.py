@@ -62,6 +62,19 @@ def is_nested(dt: pa.DataType) -> bool:
     return bool(pa.types.is_nested(dt))
 
 
+def is_duration(dt: pa.DataType) -> bool:
+    """Whether values of a type are spans of time, for which holdfast has no type.
+
+    >>> is_duration(pa.duration("us")), is_duration(pa.time64("us"))
+    (True, False)
+    """
+    if isinstance(dt, pa.BaseExtensionType):
+        return is_duration(dt.storage_type)
+    if pa.types.is_dictionary(dt) or pa.types.is_run_end_encoded(dt):
+        return is_duration(dt.value_type)
+    return bool(pa.types.is_duration(dt) or pa.types.is_interval(dt))
+
+
 def type_of(dt: pa.DataType, *, table: str, column: str) -> Type:
     """The canonical column type of an Arrow type.
 

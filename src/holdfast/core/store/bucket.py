@@ -84,6 +84,8 @@ STAGING, LEASE = "staging", "lease"
 # The ledger's files lie here; they belong to no job.
 LEDGER = "ledger"
 _PIECE = 8 << 20
+# Drafts of so many bytes go along with a job where the store does not take them.
+_SENT_BYTES = 32 << 20
 
 
 def is_temporary(name: str) -> bool:
@@ -133,6 +135,28 @@ class Bucket(Objects):
             drafts = [d for d in self._drafts.values() if temporary or not is_temporary(d[0].name)]
             self._is_staged |= temporary
         self.side_by_side(self._publish, drafts)
+
+    def shared(self) -> tuple[tuple[FileRef, bytes], ...]:
+        """Publish all drafts; or give them, with what is in them, to who may only read: for a job's tasks.
+
+        Raises the StoreError if they are too much to go along with a job.
+        """
+        try:
+            self.publish(temporary=True)
+        except StoreError as error:
+            with self._lock:
+                drafts = list(self._drafts.values())
+            if not error.denied or sum(ref.length for ref, _ in drafts) > _SENT_BYTES:
+                raise
+            return tuple((ref, draft.read_bytes()) for ref, draft in drafts)
+        return ()
+
+    def receive(self, ref: FileRef, content: bytes) -> None:
+        """Take a file that came along with a job as a copy."""
+        if not self.is_near(ref):
+            copy = self.cache.draft()
+            copy.write_bytes(content)
+            self.cache.adopted(self._key(ref), copy)
 
     def _publish(self, drafted: tuple[FileRef, Path]) -> None:
         ref, draft = drafted
@@ -197,6 +221,10 @@ class Bucket(Objects):
                 self._jobs -= 1
                 if not self._jobs:
                     self._discard([name for name in self._drafts if not name.startswith(f"{LEDGER}/")])
+
+    def discard(self) -> None:
+        """Remove all drafts."""
+        self._discard(list(self._drafts))
 
     def _discard(self, names: Iterable[str]) -> None:
         with self._lock:
@@ -288,14 +316,16 @@ class Bucket(Objects):
             lease = [f"{folder}/{LEASE}"]
             self.remove([entry.name for entry in self.entries(folder)] if self._is_staged else lease)
 
-    def side_by_side(self, do: Callable[[T], Answer], items: Sequence[T]) -> list[Answer]:
+    def side_by_side(
+        self, do: Callable[[T], Answer], items: Sequence[T], at_once: int = AT_ONCE
+    ) -> list[Answer]:
         """What comes of each item, in their order, where a request or two is asked for each.
 
         The first of them that fails is raised, and those that were not begun are left.
         """
         if len(items) <= 1:
             return [do(item) for item in items]
-        threads = ThreadPoolExecutor(min(AT_ONCE, len(items)))
+        threads = ThreadPoolExecutor(min(at_once, len(items)))
         try:
             return [future.result() for future in [threads.submit(do, item) for item in items]]
         finally:
@@ -357,13 +387,17 @@ class Reach:
     options: dict[str, str]
     marker: bytes | None
     environment: dict[str, str]
+    drafts: tuple[tuple[FileRef, bytes], ...]  # of who may not put them there
 
 
 def reaches() -> list[Reach]:
-    """To the buckets of this process."""
+    """To the buckets of this process, and to what it has drafted: others are about to be told of it."""
     names = itertools.chain(_ADDRESSES, *_IDENTITIES)
     environment = {name: os.environ[name] for name in names if name in os.environ}
-    return [Reach(bucket.url, bucket.options, bucket.marker, environment) for bucket in _buckets.values()]
+    return [
+        Reach(bucket.url, bucket.options, bucket.marker, environment, bucket.shared())
+        for bucket in list(_buckets.values())
+    ]
 
 
 def grant(reaches: Sequence[Reach]) -> None:
@@ -374,10 +408,19 @@ def grant(reaches: Sequence[Reach]) -> None:
             for name, value in reach.environment.items():
                 if not any(name in names for names in known):
                     os.environ.setdefault(name, value)
-        bucket_of(reach.url, reach.options).marker = reach.marker
+        bucket = bucket_of(reach.url, reach.options)
+        bucket.marker = reach.marker
+        for ref, content in reach.drafts:
+            bucket.receive(ref, content)
 
 
 def publish_all() -> None:
-    """Publish what this process has drafted: others are about to be told of it."""
+    """Publish what this process has drafted, a task: others are about to be told of it."""
     for bucket in list(_buckets.values()):
         bucket.publish(temporary=True)
+
+
+def discard_all() -> None:
+    """Remove what this process has drafted, a task that fails: nobody is told of it."""
+    for bucket in list(_buckets.values()):
+        bucket.discard()

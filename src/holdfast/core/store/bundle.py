@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holdfast.core.store.files import FileRef, new_file, opened
+from holdfast.core.store.files import FileRef, new_file, opened, write_file
 from holdfast.core.store.root import Root
 from holdfast.errors import DamagedFileError
 
@@ -24,6 +24,8 @@ Arrays = Mapping[str, "NDArray[Any] | pa.Array"]
 
 # One row of so many is very few: the pages that a probe of it touches, one by one, take as long as the file.
 VERY_FEW = 1 << 18
+# Bytes of a bundle that is put together in memory before it is written.
+AT_ONCE = 1 << 20
 
 
 class Bundle:
@@ -99,11 +101,14 @@ def _batch(arrays: Arrays, meta: Mapping[str, str]) -> pa.RecordBatch:
 
 def pack(arrays: Arrays, meta: Mapping[str, str]) -> bytes:
     """The bundle as bytes."""
-    batch = _batch(arrays, meta)
+    return bytes(_packed(_batch(arrays, meta), None))
+
+
+def _packed(batch: pa.RecordBatch, options: Any) -> pa.Buffer:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, batch.schema) as writer:
+    with pa.ipc.new_file(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
-    return bytes(sink.getvalue())
+    return sink.getvalue()
 
 
 def unpack(data: bytes) -> Bundle:
@@ -119,6 +124,8 @@ def write_bundle(
     """
     batch = _batch(arrays, meta)
     options = pa.ipc.IpcWriteOptions(compression="zstd") if compress else None
+    if batch.nbytes <= AT_ONCE:  # Arrow writes array by array, each a call of ours
+        return write_file(root, name, [_packed(batch, options)])
     with new_file(root, name) as file, pa.ipc.new_file(file, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     return file.ref

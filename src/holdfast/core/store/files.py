@@ -212,7 +212,8 @@ def check_file(root: Root, ref: FileRef, *, deep: bool, fresh: bool = False, by_
 
     A shallow check costs one `stat`: the file exists and has its length. A deep one compares the
     checksum too, at most once per process unless `fresh` (bit rot changes no time of a file,
-    so an audit must read again). With `by_stamp` the stamp of a large file will do, if it has one.
+    so what becomes part of something new is read again). With `by_stamp` the stamp of a large file will do,
+    if it has one. Of a store's file all of it is about the copy here; `verify_file` reads the object.
     """
     if isinstance(root, Bucket):
         return _copy(root, ref, fresh=fresh)
@@ -235,9 +236,7 @@ def check_file(root: Root, ref: FileRef, *, deep: bool, fresh: bool = False, by_
             checksum = _hash(descriptor, status.st_size)
             _remember(path, status, checksum)
     except FileNotFoundError:
-        raise DamagedFileError(
-            f"the file {ref.name!r} of the workspace {str(root)!r} is missing. {_REPAIR}"
-        ) from None
+        raise _is_missing(root, ref) from None
     except (OSError, ValueError) as error:  # ValueError: mapping a file that was cut a moment ago
         raise _cannot_read(root, ref.name, error) from error
     finally:
@@ -251,23 +250,49 @@ def check_file(root: Root, ref: FileRef, *, deep: bool, fresh: bool = False, by_
     return path
 
 
-def _copy(root: Bucket, ref: FileRef, *, fresh: bool) -> Path:
-    """The path of a copy; it was checked when it arrived. `fresh`: the object itself is read again."""
+def verify_file(root: Root, ref: FileRef) -> None:
+    """Read a file again where it lies, without a copy; DamagedFileError if it is not what was written."""
     _check_name(root, ref.name)
     try:
-        if fresh:
+        if isinstance(root, Bucket):
             root.check(ref)
-        return root.local(ref)
+        else:
+            check_file(root, ref, deep=True, fresh=True)
     except FileNotFoundError:
-        raise DamagedFileError(
-            f"the file {ref.name!r} of the workspace {str(root)!r} is missing. {_REPAIR}"
-        ) from None
+        raise _is_missing(root, ref) from None
+
+
+def _copy(root: Bucket, ref: FileRef, *, fresh: bool) -> Path:
+    """The path of a copy; it was checked when it arrived. `fresh`: it is read again."""
+    _check_name(root, ref.name)
+    checksum: str | None = ref.checksum
+    try:
+        path = root.local(ref)
+        for _ in range(_FETCHES if fresh else 0):
+            with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+                checksum = _hash(file.fileno(), ref.length)
+                break
+            path = root.local(ref)
+    except FileNotFoundError:
+        raise _is_missing(root, ref) from None
+    except ValueError:  # mapping a copy that was cut a moment ago
+        checksum = None
     except OSError as error:
         raise WorkspaceError(
             f"the file {ref.name!r} of the workspace {str(root)!r} cannot be kept in the cache "
             f"{str(root.cache.folder)!r}: {error.strerror or error}. {NOTHING_APPLIED} Make room there, or "
             "name another folder in HOLDFAST_CACHE."
         ) from error
+    if checksum != ref.checksum:
+        raise DamagedFileError(
+            f"{str(path)!r}, the copy of the file {ref.name!r} of the workspace {str(root)!r}, has been "
+            f"altered since it came. {NOTHING_APPLIED} Remove it, look at the disk, and run it again."
+        )
+    return path
+
+
+def _is_missing(root: Root, ref: FileRef) -> DamagedFileError:
+    return DamagedFileError(f"the file {ref.name!r} of the workspace {str(root)!r} is missing. {_REPAIR}")
 
 
 def is_there(root: Root, ref: FileRef) -> bool:
@@ -333,9 +358,7 @@ def _stamp(status: os.stat_result, checksum: str) -> Stamp:
 def _stamped(root: Path, name: str, status: os.stat_result) -> str | None:
     """The checksum that a file had when it got its stamp; None if it has changed since, or has none."""
     stamp = _read_stamps(root).get(name)
-    if stamp is None or stamp[:3] != _stamp(status, "")[:3]:
-        return None
-    return str(stamp[3])
+    return None if stamp is None or stamp[:3] != _stamp(status, "")[:3] else str(stamp[3])
 
 
 def _read_stamps(root: Path) -> dict[str, Stamp]:
@@ -446,8 +469,7 @@ def _hash(descriptor: int, length: int) -> str:
         with open(descriptor, "rb", closefd=False) as file:
             return xxhash.xxh3_64_hexdigest(file.read())
     with mmap.mmap(descriptor, length, access=mmap.ACCESS_READ) as mapped:
-        if hasattr(mmap, "MADV_SEQUENTIAL"):
-            mapped.madvise(mmap.MADV_SEQUENTIAL)
+        mapped.madvise(mmap.MADV_SEQUENTIAL)
         return xxhash.xxh3_64_hexdigest(mapped)
 
 

@@ -59,7 +59,15 @@ from holdfast.core.store.delta_log import (
     refuse_forked,
     refuse_odd_path,
 )
-from holdfast.core.store.files import FileRef, check_file, opened, sync_file, sync_folder, unique_name
+from holdfast.core.store.files import (
+    FileRef,
+    check_file,
+    opened,
+    sync_file,
+    sync_folder,
+    unique_name,
+    verify_file,
+)
 from holdfast.core.store.ledger_rows import (
     CODED_COLUMNS,
     EPOCH,
@@ -68,6 +76,7 @@ from holdfast.core.store.ledger_rows import (
     SHARED,
     add_columns,
     row_groups,
+    rows_in,
 )
 from holdfast.core.store.root import Root, content_of
 from holdfast.errors import DamagedFileError, HoldfastError, WorkspaceError
@@ -88,6 +97,7 @@ _CHECKSUM = re.compile(r"commits?-.*_([0-9a-f]{16})\.parquet")
 
 # How long a look at a store's log counts for those who only read.
 MOMENT_S = 0.1
+MAX_NAMES = 1 << 10  # files of which is known which tables they have commits to
 
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
@@ -122,6 +132,7 @@ class LedgerFiles:
         self.lock = threading.RLock()
         self._table = table
         self._looked = 0.0
+        self._tables: dict[str, frozenset[str]] = {}  # that have commits in a file
         self.snapshot = self._take_snapshot()
         check_newest(root)
         if isinstance(root, Path) and newest_kept(root / FOLDER) < self.snapshot.delta_version:
@@ -305,7 +316,9 @@ class LedgerFiles:
         named = _CHECKSUM.fullmatch(name.removeprefix(f"{FOLDER}/"))
         if named is not None:
             ref = FileRef(name, length, named[1])
-            if isinstance(root, Bucket) and not fresh:
+            if isinstance(root, Bucket):
+                if fresh:
+                    verify_file(root, ref)
                 return opened(root, ref, lambda path: pa.OSFile(str(path)))
             return check_file(root, ref, deep=True, fresh=fresh)
         content = content_of(root, name)
@@ -341,30 +354,17 @@ class LedgerFiles:
     ) -> list[dict[str, Any]]:
         """The rows of one kind of entry in a range of versions.
 
-        The narrow columns choose the rows; of the wide ones only the chosen cells become Python
-        objects.
+        Cost: see `rows_in`; nothing where the file is known to have no commit to the table.
         """
-        narrow = ["version", "entry", "table", "kind"]
-        wide = list(columns)
+        commits = entry == "commit"
+        if commits and table is not None and table not in self._tables.get(file.path, {table}):
+            return []
         with self.open_file(file.path, file.length) as parquet:
-            groups = row_groups(parquet, first, last)
-            block = parquet.read_row_groups(groups, columns=[*narrow, *wide], use_threads=False)
-            block = block.combine_chunks()
-            keys = zip(*(block.column(name).to_pylist() for name in narrow), strict=True)
-            chosen = [
-                i
-                for i, (v, e, t, k) in enumerate(keys)
-                if e == entry and first <= v <= last and table in (None, t) and kind in (None, k)
-            ]
-            rows: list[dict[str, Any]] = [{} for _ in chosen]
-            for name in (*narrow, *wide):
-                column = block.column(name)
-                for row, i in zip(rows, chosen, strict=True):
-                    # Times as integers: making datetimes of a zone makes pyarrow import pandas or
-                    # zoneinfo, and a cast of the column pyarrow.compute (0.1 s).
-                    row[name] = column[i].value if name == "at" else column[i].as_py()
-            for row in rows:
-                row["at"] = EPOCH + timedelta(microseconds=row["at"])
+            rows, tables = rows_in(parquet, entry, columns, first, last, table, kind)
+        if commits and first <= file.first and file.last <= last:
+            if len(self._tables) >= MAX_NAMES:
+                self._tables.clear()
+            self._tables[file.path] = tables
         return rows
 
     # -- writing ------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -173,8 +173,7 @@ def commit_block(commits: Sequence[dict[str, Any]], changes: Sequence[ChangeRow]
     def of_commits(name: str) -> list[Any]:
         return [*(cells[name] for cells in commits), *no_commit]
 
-    def role(change: ChangeRow) -> str | None:
-        return None if change.role is None else json_text({"role": change.role})
+    roles = {role: role and json_text({"role": role}) for role in {change.role for change in changes}}
 
     def of_changes(read: Callable[[ChangeRow], str | None]) -> list[str | None]:
         return [*no_change, *(read(change) for change in changes)]
@@ -188,7 +187,7 @@ def commit_block(commits: Sequence[dict[str, Any]], changes: Sequence[ChangeRow]
         "batch_id": of_commits("batch_id"),
         "state": of_commits("state"),
         "heads": of_commits("heads"),
-        "detail": [*(cells["detail"] for cells in commits), *map(role, changes)],
+        "detail": [*(cells["detail"] for cells in commits), *(roles[change.role] for change in changes)],
         "kind": of_changes(lambda change: change.kind),
         "change": of_changes(lambda change: change.change),
         "dependency": of_changes(lambda change: json_text(change.dependency)),
@@ -211,10 +210,14 @@ def to_parquet(block: Any) -> Any:
     return sink.getvalue()
 
 
+# Made once: a batch of a table with many keys writes thousands of texts.
+_AS_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
 def json_text(value: Any) -> str | None:
     if value is None:
         return None
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _AS_JSON(value)
 
 
 def add_columns(block: Any) -> dict[str, list[Any]]:
@@ -266,3 +269,43 @@ def row_groups(parquet: Any, first: int, last: int) -> list[int]:
         if not known or (bounds.min <= last and bounds.max >= first):
             chosen.append(i)
     return chosen
+
+
+def rows_in(
+    parquet: Any,
+    entry: str,
+    columns: Iterable[str],
+    first: int,
+    last: int,
+    table: str | None,
+    kind: str | None,
+) -> tuple[list[dict[str, Any]], frozenset[str]]:
+    """(rows of one kind of entry in a range of versions, the tables that such rows of these groups are of).
+
+    The narrow columns choose the rows; the wide ones are read if there are some, and only their cells become
+    Python objects.
+    """
+    narrow, wide = ("version", "entry", "table", "kind"), list(columns)
+    groups = row_groups(parquet, first, last)
+
+    def block(names: Sequence[str]) -> Any:
+        return parquet.read_row_groups(groups, columns=list(names), use_threads=False).combine_chunks()
+
+    names = block(narrow)
+    keys = [*zip(*(names.column(name).to_pylist() for name in narrow), strict=True)]
+    chosen = [
+        i
+        for i, (v, e, t, k) in enumerate(keys)
+        if e == entry and first <= v <= last and table in (None, t) and kind in (None, k)
+    ]
+    rows = [dict(zip(narrow, keys[i], strict=True)) for i in chosen]
+    cells = block(wide) if rows and wide else names
+    for name in wide if rows else ():
+        column = cells.column(name)
+        for row, i in zip(rows, chosen, strict=True):
+            # Times as integers: making datetimes of a zone makes pyarrow import pandas or zoneinfo, and a
+            # cast of the column pyarrow.compute (0.1 s).
+            row[name] = column[i].value if name == "at" else column[i].as_py()
+    for row in rows:
+        row["at"] = EPOCH + timedelta(microseconds=row["at"])
+    return rows, frozenset(t for _, e, t, _ in keys if e == entry)

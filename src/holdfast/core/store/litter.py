@@ -154,8 +154,8 @@ def named_files(state: Any) -> Iterator[FileRef]:
             yield FileRef.from_dict(state)
             return
         state = list(state.values())
-    if isinstance(state, list):
-        for part in state:
+    for part in state or ():
+        if isinstance(part, dict | list):
             yield from named_files(part)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from holdfast.core.words.condition import Condition
-from holdfast.core.words.dependency import Dependency, Ind, Side, Ucc
+from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.core.words.display import Displayed
 from holdfast.core.words.notation import arrow_text
 from holdfast.core.words.predicate import Dc, as_fd
@@ -113,7 +113,7 @@ class Pin:
     columns: tuple[str, ...]
     holds: bool
     referenced: Side | None = None  # of an inclusion
-    rule: Dc | None = None
+    rule: Dc | Fd | None = None
     n_violations: int | None = None
     witnesses: tuple[tuple[WitnessRow, ...], ...] = ()
     condition: Condition | None = None
@@ -126,7 +126,7 @@ class Pin:
         if self.condition is not None:
             return "check"
         if self.rule is not None:
-            return "dc"
+            return self.rule.kind
         return "ucc" if self.referenced is None else "ind"
 
     @property
@@ -169,6 +169,8 @@ class Pin:
         """
         if self.condition is not None:
             return self.condition.formula
+        if isinstance(self.rule, Fd):
+            return arrow_text(self.rule.lhs, self.rule.rhs)
         if self.rule is not None:
             fd = as_fd(self.rule) if self.arrow else None
             return self.rule.formula if fd is None else arrow_text(*fd)
@@ -184,7 +186,8 @@ class Pin:
         written = self.condition if self.rule is None else self.rule
         if written is not None:
             rows = [[row.to_dict() for row in group] for group in self.witnesses]
-            return {**fields, "rule": written.to_dict(), "formula": written.formula, "witnesses": rows}
+            formula = str(self) if isinstance(written, Fd) else written.formula
+            return {**fields, "rule": written.to_dict(), "formula": formula, "witnesses": rows}
         return fields if self.referenced is None else {**fields, "referenced": self.referenced.to_dict()}
 
 
@@ -347,8 +350,7 @@ class Change(Displayed):
             yield f"{self.table}: batch {self.batch_id!r} {before}"
             return
         yield from self.headlines()
-        for text in self.notes:
-            yield f"  {text}"
+        notes = [f"  {text}" for text in self.notes]
         for pin in self.broken_pins:
             n = f" ({pin.counted})" if pin.counted else ""
             severity = "" if pin.severity == "error" else f" ({pin.severity})"
@@ -357,6 +359,7 @@ class Change(Displayed):
                 for row in pair:
                     yield f"      {row_text(row, pin.columns)}"
         if self.action == "track":
+            yield from notes
             return
         for title, changes in (
             ("would break" if self.action == "check" else "broke", self.broke),
@@ -372,6 +375,7 @@ class Change(Displayed):
             yield f"  ... and {unlisted:,} more changes"
         if not self.changes:
             yield "  nothing changed: the same dependencies hold"
+        yield from notes
 
     def headlines(self) -> Iterator[str]:
         """A line for each table; the last one says the version, the inclusions and the time."""

@@ -36,7 +36,7 @@ class ColumnFacts:
     position: int
     domain: str  # "number", "text", "date", ...
     n_rows: int
-    n_values: int | None  # rows with a value; None where frequencies are not kept
+    n_values: int | None  # rows with a value, at most; None where it is not known whether all have one
     n_distinct: int
     low: float | None  # smallest and largest value of a number or a date; None for other domains
     high: float | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 Bits = NDArray[np.bool_]
 
+# Pairs of masks that are compared at once: some megabytes.
+COMPARED = 1 << 20
 # Each octet with its bits the other way round.
 _REVERSED = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)[:, ::-1], axis=1)[:, 0]
 
@@ -79,13 +82,72 @@ def places_among(masks: U64, others: U64) -> I64:
     >>> places_among(masks, masks[::2]).tolist()
     [0, -1, 1]
     """
-    if not len(others):
-        return np.full(len(masks), -1, dtype=np.int64)
-    # As texts of one length: these NumPy can sort and look up.
-    wanted, known = (np.ascontiguousarray(m).view(f"S{8 * m.shape[1]}").ravel() for m in (masks, others))
-    order = np.argsort(known)
-    at = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(order) - 1)]
-    return np.where(known[at] == wanted, at, -1)
+    return MaskSet(others).places(masks)
+
+
+class MaskSet:
+    """Masks that are all different, uint64[n, n_words], to be looked up; sorted for the first look."""
+
+    def __init__(self, masks: U64) -> None:
+        self.masks = masks
+
+    def places(self, masks: U64) -> I64:
+        """Where each mask is among those of the set: int64[n]; -1 where it is not."""
+        known, order = self._sorted
+        if not len(order):
+            return np.full(len(masks), -1, dtype=np.int64)
+        wanted = _sortable(masks)
+        at = np.minimum(np.searchsorted(known, wanted), len(order) - 1)
+        return np.where(known[at] == wanted, order[at], -1)
+
+    def inside(self, masks: U64) -> NDArray[np.bool_]:
+        """Which masks contain one of the set: bool[n].
+
+        Cost: a look-up; those that are not in the set are compared with all smaller ones.
+
+        >>> some = MaskSet(np.array([[1], [6]], dtype=np.uint64))
+        >>> some.inside(np.array([[6], [4], [5], [14], [0]], dtype=np.uint64)).tolist()
+        [True, False, True, True, False]
+        """
+        inside = self.places(masks) >= 0
+        others = np.flatnonzero(~inside)
+        sizes = _n_columns(masks[others])
+        known, known_sizes = self._by_size
+        for size in np.unique(sizes).tolist():
+            smaller, of_size = known[: np.searchsorted(known_sizes, size)], others[sizes == size]
+            step = max(1, COMPARED // max(1, len(smaller)))
+            for start in range(0, len(of_size), step):
+                at = of_size[start : start + step]
+                # Word by word: a mask of few columns has one.
+                outside = smaller[None, :, 0] & ~masks[at, None, 0]
+                for word in range(1, masks.shape[1]):
+                    outside |= smaller[None, :, word] & ~masks[at, None, word]
+                inside[at] = ~outside.all(axis=1)
+        return inside
+
+    @cached_property
+    def _sorted(self) -> tuple[NDArray[Any], I64]:
+        known = _sortable(self.masks)
+        order = np.argsort(known)
+        return known[order], order
+
+    @cached_property
+    def _by_size(self) -> tuple[U64, I64]:
+        sizes = _n_columns(self.masks)
+        order = np.argsort(sizes, kind="stable")
+        return self.masks[order], sizes[order]
+
+
+def _n_columns(masks: U64) -> I64:
+    sizes: I64 = np.bitwise_count(masks).sum(axis=1, dtype=np.int64)
+    return sizes
+
+
+def _sortable(masks: U64) -> NDArray[Any]:
+    """Masks as numbers, or as texts of one length: these NumPy can sort and look up."""
+    if masks.shape[1] == 1:
+        return masks[:, 0]
+    return np.ascontiguousarray(masks).view(f"S{8 * masks.shape[1]}").ravel()
 
 
 def numbered(masks: U64) -> I64:

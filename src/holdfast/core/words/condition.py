@@ -214,15 +214,15 @@ def is_condition(text: str) -> bool:
     """Whether a text is meant as a condition: a test of one row that is more than two columns compared.
 
     >>> texts = "a > 5", "a in ('x')", "b is not null", "not(t.a = 'x' and t.b < 0.5)", "a = b and c = d"
-    >>> [is_condition(text) for text in texts]
-    [True, True, True, True, True]
+    >>> [is_condition(text) for text in (*texts, "a = null")]
+    [True, True, True, True, True, True]
     >>> [is_condition(text) for text in ("a <= b", "not(t.a = s.a)", "a, b", "a -> b")]
     [False, False, False, False]
     """
     if OTHER_ROW.search(text) or "->" in text or _SIGNS.search(text) is None:
         return False
     alone = _ALONE.fullmatch(text)
-    return alone is None or re.search(r"(?i)[<>=!≤≥≠]\s*(true|false)\s*$", text) is not None
+    return alone is None or re.search(r"(?i)[<>=!≤≥≠]\s*(true|false|null)\s*$", text) is not None
 
 
 def read_condition(text: str, schema: Schema, *, table: str = "", version: int | None = None) -> Node:

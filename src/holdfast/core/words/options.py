@@ -34,6 +34,19 @@ class TrackOptions(TypedDict, total=False):
     max_dcs: int | None
 
 
+class BatchParts(TypedDict, total=False):
+    """What a batch does to a table; `Workspace.apply` says what each of them means."""
+
+    inserts: Any
+    deletes: Any
+    updates: Any
+    before: Any
+    after: Any
+    upserts: Any
+    snapshot: Any
+    allow_empty: bool
+
+
 def check_share(max_error: float) -> None:
     """Up to which error something is listed."""
     if not 0 <= max_error <= 1:

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from holdfast.core.words.codec import Coded
+from holdfast.core.words.dependency import Fd
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
 
@@ -358,6 +359,18 @@ def as_fd(dc: Dc) -> tuple[tuple[str, ...], str] | None:
     """
     columns = _same_and_differing(dc)
     return (columns[0], columns[1][0]) if columns is not None and len(columns[1]) == 1 else None
+
+
+def as_dc(fd: Fd) -> Dc:
+    """A functional dependency as the rule about two rows that it is where NULLs are equal.
+
+    Law: `as_fd` gives it back, unless it holds in every table.
+
+    >>> print(as_dc(Fd("t", ("a",), "b")))
+    t: not(t.a = s.a and t.b != s.b)
+    """
+    same = [Predicate(c, "=", c) for c in fd.lhs]
+    return Dc(fd.table, (*same, Predicate(fd.rhs, "!=", fd.rhs)), fd.error)
 
 
 def _same_and_differing(dc: Dc) -> tuple[tuple[str, ...], tuple[str, ...]] | None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Role = Literal["pinned", "foreign key", "primary key", "dependency", "chance", "muted"]
 ROLES: tuple[Role, ...] = get_args(Role)
+_NUMBERS = {role: i for i, role in enumerate(ROLES)}
 # Roles that people are told only the number of; of what looks like chance some, if there is nothing else.
 COUNTED = ("chance", "muted")
 # Roles that have a section of their own in the report of a batch, whatever their kind.
@@ -56,7 +57,11 @@ class Rank(NamedTuple):
         >>> [rank.role for rank in sorted(ranks, key=Rank.place)]
         ['foreign key', 'dependency', 'chance']
         """
-        return ROLES.index(self.role), held < LONG_HELD, -self.score, -held
+        return _place(self.role, self.score, held)
+
+
+def _place(role: Role, score: float, held: int) -> Place:
+    return _NUMBERS[role], held < LONG_HELD, -score, -held
 
 
 def section(role: str, kind: str) -> str:
@@ -67,8 +72,7 @@ def section(role: str, kind: str) -> str:
 def in_order(changes: Iterable[DependencyChange]) -> tuple[DependencyChange, ...]:
     """Changes as they are told; those of one place stay in the order given. Cost: a sort."""
     placed = [
-        (c, (c.event, section(c.meant, c.dependency.kind)), Rank(c.role, c.score).place(c.held))
-        for c in changes
+        (c, (c.event, section(c.meant, c.dependency.kind)), _place(c.role, c.score, c.held)) for c in changes
     ]
     best: dict[tuple[str, str], Place] = {}
     for _, at, place in placed:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.rows.kernels import order_index
-from holdfast.core.rows.kernels.order_index import GE, LE
+from holdfast.core.rows.kernels.operators import GE, LE
 from holdfast.core.rows.table_state import OrderKey
 from holdfast.core.words.predicate import PredicateSpace
 

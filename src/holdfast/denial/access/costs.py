@@ -14,9 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.rows.kernels import order_index
 from holdfast.core.rows.kernels.masks import n_words_for, transposed
-from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE
+from holdfast.core.rows.kernels.operators import EQ, GE, GT, LE, LT, NE, SYMMETRIC
 from holdfast.core.rows.table_state import OrderKey
 from holdfast.core.words.column_sets import bits_of, masks_of
 from holdfast.core.words.predicate import IMPLIED, OPERATORS, PredicateSpace
@@ -382,5 +381,5 @@ def _questions(prices: Prices, draft: Draft, falling: Mapping[tuple[int, int], b
         key: OrderKey | None = None
         if len(source) == 2:
             key = (old[0], old[1], falling.get((old[0], old[1]), prices.statistics.falling(old[0], old[1])))
-        ops = tuple(order_index.SYMMETRIC[prices.space.op_of[p]] for p in parts)
+        ops = tuple(SYMMETRIC[prices.space.op_of[p]] for p in parts)
         yield Question(tuple(prices.left[p] for p in parts), old, ops, len(source), key)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE
+from holdfast.core.rows.kernels.operators import EQ, GE, GT, LE, LT, NE
 from holdfast.core.words.predicate import PredicateSpace
 from holdfast.denial.access.access import Selection, Statistics
 from holdfast.denial.access.costs import DOWN, SCAN, UP, Bits, Cover, Draft, Prices, flags, selection, size

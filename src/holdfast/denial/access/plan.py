@@ -23,7 +23,7 @@ from holdfast.core.evidence.probe import NS_JOINED, NS_LISTED, Plan
 from holdfast.core.evidence.probe_indexes import BLOCK_ROWS
 from holdfast.core.evidence.probe_place import Access
 from holdfast.core.rows.kernels.masks import mask_of, positions_of
-from holdfast.core.rows.kernels.order_index import EQ
+from holdfast.core.rows.kernels.operators import EQ
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.row_sample import RowSample, sample_rows
 from holdfast.core.words.column_sets import bits_of

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE
+from holdfast.core.rows.kernels.operators import EQ, GE, GT, LE, LT, NE
 from holdfast.core.words.predicate import OPERATORS, PredicateSpace
 from holdfast.denial.access.access import Numbers, Selection, Statistics
 from holdfast.denial.access.costs import (

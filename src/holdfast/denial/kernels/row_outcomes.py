@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.rows.kernels.encode import frozen
-from holdfast.denial.row_counts import EQUAL, GREATER, LESS, NULL
+from holdfast.core.rows.kernels.operators import EQUAL, GREATER, LESS, NULL
 
 U8 = NDArray[np.uint8]
 U64 = NDArray[np.uint64]

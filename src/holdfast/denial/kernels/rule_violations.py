@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.rows.kernels.encode import factorize, frozen
 from holdfast.core.rows.kernels.masks import word_lowest, word_popcount
-from holdfast.core.rows.kernels.order_index import EQ, GE, GT, LE, LT, NE
+from holdfast.core.rows.kernels.operators import EQ, GE, GT, LE, LT, NE
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]

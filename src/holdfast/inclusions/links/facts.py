@@ -238,10 +238,11 @@ def counted_sides(
 def _counted(
     payloads: list[Payload], n_sides: int, n_cells: int, relations: Mapping[str, Relation]
 ) -> list[int]:
-    """How many different combinations each side has: by Spark's shuffle where they are many."""
+    """How many different combinations each side has: by Spark's shuffle where they are many, or far."""
     any_one = next(iter(relations.values()))
     engine = any_one.engine
-    if engine.shuffles and engine.choose(NS_TUPLE * n_cells) == "spark":
+    far = any(relation.are_far(relation.segments) for relation in relations.values())
+    if far or engine.choose(NS_TUPLE * n_cells) == "spark":
         n_parts = 1 + n_cells // PART_TUPLES
         payloads = [{**payload, "n_parts": n_parts} for payload in payloads]
         consumers = [{"part": i} for i in range(n_sides * n_parts)]

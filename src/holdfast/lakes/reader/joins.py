@@ -26,7 +26,6 @@ from holdfast.lakes.reader.pages import RowGroups, arrow, numbers
 Direction = Literal["both", "out", "in"]
 F64 = NDArray[np.float64]
 
-_COLUMNS = ("dependent", "referenced", "shared")
 SAMPLES = 5
 SCORE_DIGITS = 6  # what a score is made of is kept in single precision: the seventh digit is noise
 
@@ -138,7 +137,7 @@ def pieces(
     columns; one that does both comes once."""
     if columns is None:
         for group in range(len(files)):
-            inds = _live(catalogue, _inds(files.read(group, _COLUMNS)))
+            inds = _live(catalogue, _inds(catalogue, files, group, _read(files, group, "referenced")))
             if len(inds):
                 yield inds
         return
@@ -149,12 +148,12 @@ def pieces(
     groups = range(len(files)) if direction != "out" else np.flatnonzero(starts).tolist()
 
     def touching(group: int) -> Inds:
-        if not starts[group]:  # most row groups have none: look at one column before reading three
-            ends = numbers(files.read(group, ("referenced",)).column(0))
-            if not _within(ends, columns).any():
-                return Inds.none()
-        inds = _inds(files.read(group, _COLUMNS))
-        return _live(catalogue, inds.at(_touching(inds, columns, direction)))
+        ends = _read(files, group, "referenced")
+        if starts[group]:
+            inds = _inds(catalogue, files, group, ends)
+            return _live(catalogue, inds.at(_touching(inds, columns, direction)))
+        at = np.flatnonzero(_within(ends, columns))
+        return _live(catalogue, _inds(catalogue, files, group, ends, at)) if len(at) else Inds.none()
 
     # Arrow decodes outside of Python's lock; what comes back is small.
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
@@ -261,8 +260,25 @@ def common(probe: tuple[U64, U64], against: tuple[U64, U64]) -> Bool:
     return shared
 
 
-def _inds(table: pa.Table) -> Inds:
-    return Inds(*(numbers(table.column(name)) for name in _COLUMNS))
+def _read(files: RowGroups, group: int, name: str) -> I32:
+    return numbers(files.read(group, (name,)).column(0))
+
+
+def _inds(
+    catalogue: LakeCatalogue,
+    files: RowGroups,
+    group: int,
+    referenced: I32,
+    at: NDArray[np.int64] | slice = slice(None),
+) -> Inds:
+    """The inclusions of a row group, or some of them; its referenced columns are read already.
+
+    Of those that are not partial it is clear what is shared, so that column is left alone.
+    """
+    dependent = _read(files, group, "dependent")[at]
+    partial = catalogue.state.options.max_error > 0
+    shared = _read(files, group, "shared")[at] if partial else catalogue.sizes[dependent]
+    return Inds(dependent, referenced[at], shared)
 
 
 def _touching(inds: Inds, columns: range, direction: Direction) -> Bool:

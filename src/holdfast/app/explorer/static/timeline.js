@@ -33,6 +33,8 @@ export class Timeline {
     this.words = el("p", { class: "bar-words" });
     this.picture = svg("svg", {
       class: "timeline", role: "slider", tabindex: 0, height: HEIGHT, width: "100%", "aria-label": "Versions of the workspace",
+      // Until there are some: a slider without a value is none.
+      "aria-valuemin": 0, "aria-valuemax": 0, "aria-valuenow": 0, "aria-valuetext": "on their way",
       on: {
         keydown: (e) => this.#key(e),
         pointermove: (e) => this.#move(e),

@@ -46,13 +46,7 @@ from collections.abc import Callable
 import numpy as np
 
 from holdfast.core.cover.kernels.vertices import (
-    EQ,
-    GE,
-    GT,
     JOINS,
-    LE,
-    LT,
-    NE,
     OUTCOMES,
     UNBOUNDED,
     Frame,
@@ -75,6 +69,7 @@ from holdfast.core.rows.kernels.masks import (
     word_lowest,
     word_popcount,
 )
+from holdfast.core.rows.kernels.operators import EQ, GE, GT, LE, LT, NE
 from holdfast.core.words.column_sets import masks_of
 
 # No kernel assigns to slices: the text of the error that cannot occur takes seconds to compile.

@@ -34,10 +34,10 @@ from holdfast.core.rows.kernels.masks import (
     unique_masks,
     word_lowest,
 )
+from holdfast.core.rows.kernels.operators import EQ, GE, GT, LE, LT, NE
 from holdfast.core.words import predicate
 from holdfast.core.words.column_sets import bits_of, masks_of
 
-EQ, NE, LT, LE, GT, GE = range(6)
 # The operators that hold under each outcome, one bit each: <, =, >, NULL on one side. An unordered group has
 # the first two operators only, and what follows is true of it too.
 OUTCOMES = predicate.OUTCOMES

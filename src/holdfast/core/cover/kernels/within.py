@@ -41,19 +41,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.core.cover.kernels.search import Watch, cut_to_bound, cut_trivial
-from holdfast.core.cover.kernels.vertices import (
-    EQ,
-    GE,
-    GT,
-    JOINS,
-    LE,
-    LT,
-    NE,
-    OUTCOMES,
-    UNBOUNDED,
-    Frame,
-    Space,
-)
+from holdfast.core.cover.kernels.vertices import JOINS, OUTCOMES, UNBOUNDED, Frame, Space
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.rows.kernels.masks import (
     WORD_BITS,
@@ -64,6 +52,7 @@ from holdfast.core.rows.kernels.masks import (
     unique_masks,
     word_lowest,
 )
+from holdfast.core.rows.kernels.operators import EQ, GE, GT, LE, LT, NE
 from holdfast.core.words.column_sets import bits_of, masks_of
 
 # After so many entries of lists and words of bitsets the search returns: tenths of a second.

@@ -32,6 +32,7 @@ from pathlib import Path
 KERNELS = Path(os.path.realpath(__file__)).parent
 SHIPPED = KERNELS / "compiled"
 SUFFIX = ".nbc"
+BESIDE = "HOLDFAST_COMPILING"  # set where modules are compiled beside each other already
 
 
 @dataclass(frozen=True, slots=True)

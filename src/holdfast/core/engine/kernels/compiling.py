@@ -41,7 +41,7 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from holdfast.core.engine.kernels import activity
-from holdfast.core.engine.kernels.cache_folders import SUFFIX, places, say_uncached
+from holdfast.core.engine.kernels.cache_folders import BESIDE, SUFFIX, places, say_uncached
 
 DIGEST_BYTES = hashlib.sha256().digest_size
 MANY_MODULES = 3
@@ -159,7 +159,7 @@ def compiled_beside() -> bool:
         there = any(name.startswith(dispatcher._cache.begin) for name in names)
         modules[module] = modules.get(module, False) or there
     new = [module for module, there in modules.items() if not there]
-    in_task = "pyspark.worker" in sys.modules  # whose cores are not ours
+    in_task = "pyspark.worker" in sys.modules or BESIDE in os.environ  # whose cores are not ours
     if len(new) < MANY_MODULES or places().writable is None or in_task or (os.cpu_count() or 1) < 2:
         return False
     n_kernels = sum(dispatcher.py_func.__module__ in new for dispatcher in _dispatchers)

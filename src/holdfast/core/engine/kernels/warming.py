@@ -24,7 +24,7 @@ from importlib import metadata
 from pathlib import Path
 
 from holdfast.core.engine.kernels import activity
-from holdfast.core.engine.kernels.cache_folders import KERNELS, SHIPPED, SUFFIX, places
+from holdfast.core.engine.kernels.cache_folders import BESIDE, KERNELS, SHIPPED, SUFFIX, places
 
 SOURCES = KERNELS.parents[2]
 SAY_AFTER_S = 2.0
@@ -96,6 +96,7 @@ def main() -> None:
     begin, finish = ("\r\033[K", "") if terminal else ("", "\n")
     n_ready, said = -1, started
     activity.watch_workers()
+    os.environ[BESIDE] = "1"  # what the workers meet they compile themselves: all cores are busy
     # Spawned: a fork would copy whatever threads the importing process has.
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
         waiting = {pool.submit(warm, name) for name in names}

@@ -10,22 +10,33 @@ from holdfast.core.rows.kernels.encode import frozen, mix
 
 I64 = NDArray[np.int64]
 
+MOST_NEAR = 21  # bits of a hash: no cache has room for more
 
-def living(witnesses: I64, row_ids: I64) -> I64:
-    """The witnesses without pairs of these rows, those that are left first; the same array if all are.
 
-    IN witnesses int64[n, k, 2]: pairs of row ids, -1 where there is none; row_ids int64[*]. Cost: a lookup
-    for each row id, and a copy if some go.
+def living(witnesses: I64, row_ids: I64) -> tuple[I64, I64]:
+    """(at, left): which have a pair of one of these rows, ascending, and the pairs that each has left, first.
 
-    >>> pairs = np.array([[[1, 2], [3, 4]], [[5, 6], [-1, -1]]])
-    >>> living(pairs, np.array([2])).tolist()
-    [[[3, 4], [-1, -1]], [[5, 6], [-1, -1]]]
-    >>> living(pairs, np.array([7])) is pairs
-    True
+    IN witnesses int64[n, k, 2]: pairs of row ids, -1 where there is none; row_ids int64[*]. Cost: a glance at
+    each row id, 2 ns, and a lookup of those that may be one of these.
+
+    >>> pairs = np.array([[[5, 6], [-1, -1]], [[1, 2], [3, 4]]])
+    >>> at, left = living(pairs, np.array([2]))
+    >>> at.tolist(), left.tolist()
+    ([1], [[[3, 4], [-1, -1]]])
     """
+    n_bits = min(MOST_NEAR, max(14, (16 * len(row_ids)).bit_length()))
+    near = np.zeros(1 << n_bits, np.bool_)  # by a hash: in the cache of the processor, unlike the slots
     slots = np.full(1 << max(4, (2 * len(row_ids)).bit_length()), -1, dtype=np.int64)
-    pairs = np.empty_like(witnesses)
-    return pairs if _living(frozen(witnesses), frozen(row_ids), slots, pairs) else witnesses
+    at = np.empty(len(witnesses), np.int64)
+    at = at[: _touched(frozen(witnesses), frozen(row_ids), 64 - n_bits, near, slots, at)].copy()
+    left = witnesses[at]
+    _living(left, slots)
+    return at, left
+
+
+@njit(cache=True, inline="always")
+def _spread(row_id, shift):  # type: ignore[no-untyped-def]
+    return (np.uint64(row_id) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift)
 
 
 @njit(cache=True, nogil=True)
@@ -40,44 +51,43 @@ def _is_in(row_id, slots):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _is_dead(witnesses, i, j, slots):  # type: ignore[no-untyped-def]
-    return _is_in(witnesses[i, j, 0], slots) or _is_in(witnesses[i, j, 1], slots)
+def _touched(witnesses, row_ids, shift, near, slots, at):  # type: ignore[no-untyped-def]
+    """How many have a pair of these rows; OUT at int64[n]: which.
 
-
-@njit(cache=True, nogil=True)
-def _first_dead(witnesses, slots):  # type: ignore[no-untyped-def]
-    """The first index of witnesses of which a pair goes; their number if none does."""
-    for i in range(witnesses.shape[0]):
-        for j in range(witnesses.shape[1]):
-            if witnesses[i, j, 0] >= 0 and _is_dead(witnesses, i, j, slots):
-                return i
-    return witnesses.shape[0]
-
-
-@njit(cache=True, nogil=True)
-def _living(witnesses, row_ids, slots, pairs):  # type: ignore[no-untyped-def]
-    """Whether some pair goes; then OUT pairs int64[n, k, 2] are the others. Else nothing is written there.
-
-    slots IN/OUT int64[a power of two > 2 * len(row_ids)], -1 everywhere.
+    near IN/OUT bool[2 ** (64 - shift)], False everywhere; slots IN/OUT int64[a power of two > 2 *
+    len(row_ids)], -1 everywhere.
     """
     last_slot = np.uint64(slots.shape[0] - 1)
     for k in range(row_ids.shape[0]):
+        near[_spread(row_ids[k], shift)] = True
         slot = mix(np.uint64(row_ids[k])) & last_slot
         while slots[slot] >= 0:
             slot = (slot + np.uint64(1)) & last_slot
         slots[slot] = row_ids[k]
-    first = _first_dead(witnesses, slots)
-    if first == witnesses.shape[0]:
-        return False
+    n = 0
     for i in range(witnesses.shape[0]):
-        at = 0
         for j in range(witnesses.shape[1]):
-            if witnesses[i, j, 0] >= 0 and (i < first or not _is_dead(witnesses, i, j, slots)):
-                pairs[i, at, 0], pairs[i, at, 1] = witnesses[i, j, 0], witnesses[i, j, 1]
-                at += 1
-        for j in range(at, witnesses.shape[1]):
+            first, second = witnesses[i, j, 0], witnesses[i, j, 1]
+            is_near = first >= 0 and (near[_spread(first, shift)] or near[_spread(second, shift)])
+            if is_near and (_is_in(first, slots) or _is_in(second, slots)):
+                at[n] = i
+                n += 1
+                break
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _living(pairs, slots):  # type: ignore[no-untyped-def]
+    """IN/OUT pairs int64[n, k, 2]: without those of the rows in IN slots; those that are left first."""
+    for i in range(pairs.shape[0]):
+        n = 0
+        for j in range(pairs.shape[1]):
+            first, second = pairs[i, j, 0], pairs[i, j, 1]
+            if first >= 0 and not (_is_in(first, slots) or _is_in(second, slots)):
+                pairs[i, n, 0], pairs[i, n, 1] = first, second
+                n += 1
+        for j in range(n, pairs.shape[1]):
             pairs[i, j, 0] = pairs[i, j, 1] = -1
-    return True
 
 
 def warm_up() -> None:

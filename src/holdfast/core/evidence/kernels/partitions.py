@@ -1026,42 +1026,59 @@ def select(
 
 
 @njit(cache=True, nogil=True)
-def _cluster(ids, n_ids):  # type: ignore[no-untyped-def]
-    sizes = np.zeros(n_ids, dtype=np.int32)
-    for i in range(ids.shape[0]):
-        sizes[ids[i]] += 1
+def _cluster(ids, offsets, n_ids, skip_null):  # type: ignore[no-untyped-def]
+    n = ids.shape[0]
+    rows = np.empty(n, dtype=np.int32)
+    bounds = np.empty(n // 2 + 2, dtype=np.int64)
+    bounds[0] = 0
+    # Of a value: how many rows of a cluster have it; then, below 0, where the next one of them goes.
+    table = np.zeros(n_ids, dtype=np.int32)
     n_rows = 0
     n_clusters = 0
-    for v in range(n_ids):
-        if sizes[v] > 1:
-            n_rows += sizes[v]
-            n_clusters += 1
-    rows = np.empty(n_rows, dtype=np.int32)
-    offsets = np.empty(n_clusters + 1, dtype=np.int64)
-    offsets[0] = 0
-    k = 0
-    for v in range(n_ids):
-        # the size becomes a cursor; a value of one row gets none
-        n = sizes[v]
-        sizes[v] = -1
-        if n > 1:
-            sizes[v] = offsets[k]
-            offsets[k + 1] = offsets[k] + n
-            k += 1
-    for i in range(ids.shape[0]):
-        at = sizes[ids[i]]
-        if at >= 0:
-            rows[at] = i
-            sizes[ids[i]] += 1
-    return rows, offsets
+    for k in range(offsets.shape[0] - 1):
+        low = offsets[k]
+        high = offsets[k + 1]
+        if high - low == 2:
+            v = ids[low]
+            if v == ids[low + 1] and not (skip_null and v == 0):
+                rows[n_rows] = low
+                rows[n_rows + 1] = low + 1
+                n_rows += 2
+                n_clusters += 1
+                bounds[n_clusters] = n_rows
+            continue
+        for i in range(low, high):
+            table[ids[i]] += 1
+        if skip_null:
+            table[0] = 0
+        for i in range(low, high):
+            many = table[ids[i]]
+            if many > 1:
+                rows[n_rows] = i
+                table[ids[i]] = -(n_rows + 1)
+                n_rows += many
+                n_clusters += 1
+                bounds[n_clusters] = n_rows
+            elif many < 0:
+                rows[-many] = i
+                table[ids[i]] = many - 1
+        for i in range(low, high):
+            table[ids[i]] = 0
+    return rows[:n_rows].copy(), bounds[: n_clusters + 1].copy()
 
 
-def cluster(ids: I32, n_ids: int) -> tuple[I32, I64]:
-    """(rows, offsets): the clusters of rows with equal values, at least two rows each, by value.
+def cluster(
+    ids: I32, n_ids: int, offsets: I64 | None = None, nulls_distinct: bool = False
+) -> tuple[I32, I64]:
+    """(rows, offsets): the clusters of rows with equal values, at least two rows each, in the order of their
+    first rows; each within one of the clusters that are given by offsets int64[*], if they are.
 
-    IN ids int32[n], all below n_ids. Cluster i is rows[offsets[i]:offsets[i + 1]]. Cost: n + n_ids.
+    IN ids int32[n], all below n_ids; where NULLs are distinct rows of 0 have no equals. Cluster i is
+    rows[offsets[i]:offsets[i + 1]], ascending. Cost: three passes over the rows, and n_ids.
     """
-    return _cluster(frozen(ids), n_ids)  # type: ignore[no-any-return]
+    if offsets is None:
+        offsets = np.array([0, len(ids)], dtype=np.int64)
+    return _cluster(frozen(ids), frozen(offsets), n_ids, nulls_distinct)  # type: ignore[no-any-return]
 
 
 @njit(cache=True, nogil=True)

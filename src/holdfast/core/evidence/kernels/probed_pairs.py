@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.evidence.kernels.compared_pairs import fold
 from holdfast.core.rows.kernels.encode import frozen
-from holdfast.core.rows.kernels.order_index import EQ, GT, LE, LT, NE
+from holdfast.core.rows.kernels.operators import EQ, EQUAL, GREATER, GT, LE, LT, NE, NULL
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -150,7 +150,6 @@ def satisfied(codes: I32, values: I32, right: I32, groups: I32, ops: I32, batch:
 
 # A pair has one outcome in each group, as in `predicate_evidence`; 32 of them are a word.
 GROUPS_OF_A_WORD = 32
-LESS, EQUAL, GREATER, ONE_NULL = range(4)
 
 
 @njit(cache=True, nogil=True)
@@ -171,7 +170,7 @@ def _add_outcomes(value, column, shift, ordered, word):  # type: ignore[no-untyp
     """INOUT word uint64[n]: the outcome of a batch row's value against 2 * column[j], int32[n], added."""
     equal = np.uint64(EQUAL) << shift
     greater = np.uint64(GREATER) << shift
-    one_null = np.uint64(ONE_NULL) << shift
+    one_null = np.uint64(NULL) << shift
     nothing = np.uint64(0)
     if not ordered:
         for j in range(word.shape[0]):
@@ -228,7 +227,7 @@ def pairs_with_outcomes(
 
     IN values int32[n_groups, b]: half ranks of the batch; IN codes int32[n_columns, n]; IN right, ordered
     int32[n_groups]; IN outcomes uint8[k, n_groups]: LESS (of an unordered group: different), EQUAL, GREATER,
-    ONE_NULL. Outcomes are looked up by a hash, so another pair may slip in, hardly ever.
+    NULL. Outcomes are looked up by a hash, so another pair may slip in, hardly ever.
 
     Cost: b * n pairs, some 10 ns each for 15 groups.
     """

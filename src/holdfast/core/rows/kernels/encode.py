@@ -173,7 +173,13 @@ def bytes_differ(
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only contiguous view: memory maps are read-only, and Numba compiles for that once."""
+    """A read-only contiguous view: memory maps are read-only, and Numba compiles for that once.
+
+    A batch of one row asks for some 800 of them, and most are as they should be.
+    """
+    flags = array.flags
+    if flags.c_contiguous and not flags.writeable:
+        return array
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view

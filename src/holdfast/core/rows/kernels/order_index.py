@@ -34,15 +34,10 @@ from numpy.typing import NDArray
 
 from holdfast.core.engine.kernels.compiling import njit
 from holdfast.core.rows.kernels.encode import frozen, postings
+from holdfast.core.rows.kernels.operators import EQ, GE, GT, LE, LT, NE
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
-
-# The operators, numbered as the predicates of a group are.
-EQ, NE, LT, LE, GT, GE = range(6)
-
-# `SYMMETRIC[op]`: x op y iff y SYMMETRIC[op] x.
-SYMMETRIC = (EQ, NE, GT, GE, LT, LE)
 
 # Above every code and every bound that a half rank gives; its negative plus one is still an int64.
 TOP = np.int64(1) << np.int64(62)
