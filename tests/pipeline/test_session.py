@@ -205,7 +205,7 @@ def ask(port: int, question: bytes) -> bytes:
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=90) as client:
                 client.sendall(question)
-                with contextlib.suppress(OSError):  # it may have hung up before: what it said can still be read
+                with contextlib.suppress(OSError):  # who has hung up can still be read
                     client.shutdown(socket.SHUT_WR)
                 while part := client.recv(1 << 16):
                     answer += part

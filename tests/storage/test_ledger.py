@@ -907,7 +907,7 @@ def test_an_entry_that_a_power_cut_emptied_was_never_committed(intact: Path, tmp
     shutil.copytree(intact, root)
     os.truncate(entry_of(root, 11), 0)
     shutil.rmtree(root / "ledger/_newest")  # a copy is made once the entry is on disk
-    delta_log.keep_newest(root / "ledger", 10)
+    delta_log.keep_newest(root, 10)
     ledger = Ledger.open(root)
     assert ledger.version == 10
     fill(ledger, 2)
@@ -1088,9 +1088,9 @@ def test_writers_that_pass_each_other_never_put_the_newest_entry_back(tmp_path: 
     folder = tmp_path / "ledger"
     for version in range(3):
         ledger.append(version, [CommitRow("a", "apply")], [])
-    assert delta_log.newest_kept(folder) == 3
-    delta_log.keep_newest(folder, 2)  # a writer that comes late
-    assert delta_log.newest_kept(folder) == 3
+    assert delta_log.newest_kept(tmp_path) == 3
+    delta_log.keep_newest(tmp_path, 2)  # a writer that comes late
+    assert delta_log.newest_kept(tmp_path) == 3
     (folder / "_newest" / f"{2:020d}.json.0123456789ab").write_text("half")  # one that was killed
     ledger.append(3, [CommitRow("a", "apply")], [])
     assert [p.name for p in (folder / "_newest").iterdir()] == [f"{4:020d}.json"]

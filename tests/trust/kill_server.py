@@ -79,11 +79,10 @@ def half_entry(table: Any, *_: Any, **__: Any) -> None:
     (log / f"_commit_{secrets.token_hex(6)}.json.tmp").write_text('{"add":{"path":"commit-')
 
 
-def half_copy(folder: Path, delta_version: int) -> None:
-    (folder / "_newest").mkdir(exist_ok=True)
-    (folder / "_newest" / f"{delta_version:020d}.json.{secrets.token_hex(6)}").write_text(
-        '{"add":{"path":"com'
-    )
+def half_copy(root: Path, delta_version: int) -> None:
+    copies = root / "ledger" / "_newest"
+    copies.mkdir(exist_ok=True)
+    (copies / f"{delta_version:020d}.json.{secrets.token_hex(6)}").write_text('{"add":{"path":"com')
 
 
 def half_checkpoint(table: Any) -> None:

@@ -167,6 +167,8 @@ class _S3AsGcs(Store):
         if (generation := given.pop("x-goog-if-generation-match", None)) is not None:
             assert generation == "0"  # if there is none of the name
             given["If-None-Match"] = "*"
+        if (source := given.pop("x-goog-copy-source", None)) is not None:
+            given["x-amz-copy-source"] = source
         given["authorization"] = "AWS4-HMAC-SHA256 Credential=someone/20260101/us-east-1/s3/aws4_request"
         return urllib.parse.quote(urllib.parse.unquote(place)) + mark + query, given
 

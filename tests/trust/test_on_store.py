@@ -313,6 +313,44 @@ def test_damage_is_found(url: str, store: Store) -> None:
         assert ws.verify() > len(files)
 
 
+@every_store
+def test_the_newest_entry_of_the_log_cannot_be_lost_unnoticed(url: str, store: Store) -> None:
+    """Without it the log is the sound log of the version before; what is kept of it is the same."""
+
+    def opened() -> holdfast.Workspace:
+        buckets.forget()
+        return holdfast.open(url, engine="inline", storage_options=store.options)
+
+    with opened() as ws:
+        ws.track("t", rows(0, 10))
+        ws.apply("t", inserts=rows(10, 5))
+        bucket = bucket_of(url)
+        entries = sorted(e.name for e in bucket.entries("ledger/_delta_log") if e.name.endswith(".json"))
+        newest = entries[-1]
+        copy = newest.replace("_delta_log", "_newest")
+        content = bucket.content(newest)
+        assert bucket.content(copy) == content
+        lost = pytest.raises(DamagedFileError, match=f"{newest}.* is missing, and with it the newest version")
+        bucket.remove([newest])
+        with lost:
+            ws.verify()
+    with lost:
+        opened()
+    bucket_of(url).copy(copy, newest)
+    with opened() as ws:
+        assert (ws.version, ws.n_rows("t")) == (2, 15)
+        # Who was killed between an entry and its copy causes no alarm, and whoever comes next makes the copy.
+        bucket_of(url).remove([copy])
+        assert ws.verify()
+    with opened() as ws:
+        assert bucket_of(url).content(copy) == content
+        # Copies that a newer one stands for are litter.
+        assert len(bucket_of(url).entries("ledger/_newest")) > 1
+        litter.remove_litter(ws.root, ws.ledger, grace_s=0)
+        assert [e.name for e in bucket_of(url).entries("ledger/_newest")] == [copy]
+        assert (ws.version, ws.verify() > 0) == (2, True)
+
+
 def test_objects_are_verified_side_by_side(url: str, store: Store) -> None:
     """Nobody gets an answer before two have asked."""
     with holdfast.open(url, engine="inline", storage_options=store.options) as ws:

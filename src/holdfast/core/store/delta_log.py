@@ -9,6 +9,9 @@ disk. The law: whoever has seen an entry has seen its copy made, or has made it 
 commit and at opening). So a process that is killed between entry and copy causes no alarm, and its
 entry, once anybody has opened the workspace again, cannot be lost unnoticed. Each copy has the name
 of its entry and older ones go only after it is there: writers that pass each other never put the mark back.
+
+On a store the copy is a request after each commit, and whether an entry is missing is a listing at opening
+and when the workspace is verified; older copies are litter.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from deltalake.exceptions import CommitFailedError
 
 from holdfast.core.store.bucket import LEDGER, Bucket
 from holdfast.core.store.root import Root, content_of
-from holdfast.errors import DamagedFileError, HoldfastError, WorkspaceError
+from holdfast.errors import DamagedFileError, HoldfastError, StoreError, WorkspaceError
 
 FOLDER = LEDGER
 
@@ -97,16 +100,26 @@ def entry_name(delta_version: int) -> str:
     return f"{FOLDER}/{_LOG}/{delta_version:020d}.json"
 
 
+def copy_name(delta_version: int) -> str:
+    """The copy of a log entry, in the workspace."""
+    return f"{FOLDER}/{_NEWEST}/{delta_version:020d}.json"
+
+
 def entry_path(folder: Path, delta_version: int) -> Path:
     """The log entry of a Delta version, on this machine."""
     return folder / _LOG / f"{delta_version:020d}.json"
 
 
-def keep_newest(folder: Path, delta_version: int) -> None:
+def keep_newest(root: Root, delta_version: int) -> None:
     """Keep a copy of a log entry that is on disk, in place of those of older entries.
 
     Where the folder cannot be written (a read-only workspace) there is no copy, and no failure.
     """
+    if isinstance(root, Bucket):
+        with suppress(StoreError):
+            root.copy(entry_name(delta_version), copy_name(delta_version))
+        return
+    folder = root / FOLDER
     entry, copies = entry_path(folder, delta_version), folder / _NEWEST
     under_way = copies / f"{entry.name}.{secrets.token_hex(6)}"
     with suppress(OSError):
@@ -122,40 +135,54 @@ def keep_newest(folder: Path, delta_version: int) -> None:
                     os.unlink(copies / name)
 
 
-def newest_kept(folder: Path) -> int:
-    """The Delta version of the newest entry that there is a copy of; -1 if there is none."""
+def newest_kept(root: Root, seen: int = 0) -> int:
+    """The Delta version of the newest entry that has a copy, the seen one or a newer one; -1 if none has."""
     try:
-        names = os.listdir(folder / _NEWEST)
+        if isinstance(root, Bucket):
+            kept = root.entries(f"{FOLDER}/{_NEWEST}", after=copy_name(seen - 1))
+            names = [entry.name.rpartition("/")[2] for entry in kept]
+        else:
+            names = os.listdir(root / FOLDER / _NEWEST)
     except OSError:
         return -1
     return max((int(name[:20]) for name in names if _ENTRY.fullmatch(name)), default=-1)
 
 
-def check_newest(root: Root) -> None:
-    """Raise if the newest entry of the log is gone. Costs a listing of one file, and one `stat`.
+def older_copies(root: Bucket) -> Iterator[tuple[str, float]]:
+    """(name, time of writing) of the copies on a store that a newer one stands for."""
+    copies = sorted(root.entries(f"{FOLDER}/{_NEWEST}"), key=lambda entry: entry.name)
+    return ((entry.name, entry.written) for entry in copies[:-1])
 
-    Of a store it is not asked: it loses no entry that it has acknowledged.
+
+def check_newest(root: Root, seen: int) -> int:
+    """Raise if the newest entry of the log is gone, of which one was seen; else which one has a copy, or -1.
+
+    Costs a listing of one file, and one `stat`; of a store a listing from that entry on, and a request.
     """
+    newest = newest_kept(root, seen)
+    if newest < 0:
+        return newest
+    wrong = "is missing"
     if isinstance(root, Bucket):
-        return
-    folder = root / FOLDER
-    newest = newest_kept(folder)
-    entry = entry_path(folder, newest)
-    try:
-        if newest < 0 or entry.stat().st_size:
-            return
-        wrong = "is empty"
-    except FileNotFoundError:
-        wrong = "is missing"
-    except OSError:
-        return  # whoever reads it says why
-    names = os.listdir(folder / _LOG)  # a look of its own: a network file system may remember what was absent
+        if root.exists(entry_name(newest)):
+            return newest
+        names = [entry.name.rpartition("/")[2] for entry in root.entries(f"{FOLDER}/{_LOG}")]
+    else:
+        try:
+            if entry_path(root / FOLDER, newest).stat().st_size:
+                return newest
+            wrong = "is empty"
+        except FileNotFoundError:
+            pass
+        except OSError:
+            return newest  # whoever reads it says why
+        names = os.listdir(root / FOLDER / _LOG)  # a network file system may remember what was absent
     numbers = [int(name[:20]) for name in names if re.fullmatch(r"\d{20}\.(json|checkpoint\.parquet)", name)]
     if max(numbers, default=-1) > newest or (wrong == "is missing" and newest in numbers):
-        return
-    copy = f"{FOLDER}/{_NEWEST}/{entry.name}"
+        return newest
+    copy = copy_name(newest)
     raise DamagedFileError(
-        f"the file '{FOLDER}/{_LOG}/{entry.name}' of the workspace {str(root)!r} {wrong}, and with it the "
+        f"the file {entry_name(newest)!r} of the workspace {str(root)!r} {wrong}, and with it the "
         f"newest version. Copy {copy!r}, which is the same, to its place. If the workspace was put back to "
         f"an older state on purpose, remove {copy!r} instead."
     )

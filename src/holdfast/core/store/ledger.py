@@ -26,10 +26,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from holdfast.core.store.compaction import keep_house
-from holdfast.core.store.delta_log import FOLDER, REPAIR, brief, check_newest, pass_on
+from holdfast.core.store.delta_log import FOLDER, REPAIR, brief, pass_on
 from holdfast.core.store.files import FileRef, write_file
 from holdfast.core.store.ledger_files import LedgerFiles, LiveFile, Snapshot, add_action, content_name
 from holdfast.core.store.ledger_rows import (
@@ -179,7 +180,7 @@ class Ledger:
         the newest log entry is gone.
         """
         files = self._files.refresh(at_once=False).files
-        check_newest(self.root)
+        self._files.check_newest()
         for file in files:
             lost = lost_version(self._files.block(file), file.first, file.last, deep=True)
             if lost is not None:
@@ -324,7 +325,8 @@ class Ledger:
     def _expect(self, base_version: int) -> Snapshot:
         """The newest snapshot, if its version is the base version."""
         snapshot = self._files.refresh()
-        check_newest(self.root)
+        if isinstance(self.root, Path):  # of a store it would be a request more for each commit
+            self._files.check_newest()
         newest = snapshot.version
         if newest > base_version:
             raise ConflictError(

@@ -50,7 +50,6 @@ from holdfast.core.store.delta_log import (
     keep_newest,
     location,
     names_file,
-    newest_kept,
     opened_table,
     options_of,
     pass_on,
@@ -134,9 +133,8 @@ class LedgerFiles:
         self._looked = 0.0
         self._tables: dict[str, frozenset[str]] = {}  # that have commits in a file
         self.snapshot = self._take_snapshot()
-        check_newest(root)
-        if isinstance(root, Path) and newest_kept(root / FOLDER) < self.snapshot.delta_version:
-            keep_newest(root / FOLDER, self.snapshot.delta_version)
+        if self.check_newest() < self.snapshot.delta_version:
+            keep_newest(root, self.snapshot.delta_version)
 
     @classmethod
     def create(cls, root: Root) -> LedgerFiles:
@@ -212,6 +210,10 @@ class LedgerFiles:
                     f"missing. {REPAIR}"
                 )
             return self.snapshot
+
+    def check_newest(self) -> int:
+        """Raise if the newest log entry is gone; else which one has a copy (`delta_log.py`)."""
+        return check_newest(self.root, self.snapshot.delta_version)
 
     def _take_snapshot(self) -> Snapshot:
         with reading(self.root):
@@ -408,6 +410,7 @@ class LedgerFiles:
                 raise
         if isinstance(self.root, Path):
             self._force_to_disk(self.root / FOLDER, next_entry, name)
+        keep_newest(self.root, next_entry)
         self.refresh()
         return True
 
@@ -423,7 +426,7 @@ class LedgerFiles:
             ) from None
 
     def _force_to_disk(self, folder: Path, delta_version: int, name: str) -> None:
-        """What delta-rs does not do: the log entry is on disk, and a copy of it."""
+        """What delta-rs does not do: the log entry is on disk."""
         entry = entry_path(folder, delta_version)
         try:
             sync_file(entry)
@@ -433,7 +436,6 @@ class LedgerFiles:
                 f"the file {name!r} of the workspace {str(self.root)!r} is committed, but could not be "
                 f"forced to disk: {brief(error)}. Check the disk, then look at 'holdfast log'."
             ) from error
-        keep_newest(folder, delta_version)
 
     def checkpoint(self) -> None:
         """Write a Delta checkpoint, so that an open reads fewer log entries."""

@@ -23,7 +23,7 @@ Hence a day by default; with 0 a reader may lose what it has just looked up.
 A folder in `staging/` goes when its job is not under way and nothing in it has been written for `grace_s`
 seconds, a table's folder when it is as old as a file would have to be and empty, a marker or a file of
 stamps that was never finished when it is old. The ledger's own files are left alone: its history is
-never cut.
+never cut. On a store the copies of log entries that a newer one stands for go (`delta_log.py`).
 
 Files are listed first, then the jobs that are under way, then the ledger is read: so a file whose job ended
 in between is named by the ledger, or nobody will ever name it. A
@@ -46,6 +46,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.store.bucket import STAGING, Bucket
+from holdfast.core.store.delta_log import older_copies
 from holdfast.core.store.files import STAMPS, FileRef, forget_stamps
 from holdfast.core.store.format import MARKER
 from holdfast.core.store.leases import under_way
@@ -80,6 +81,7 @@ def remove_litter(root: Root, ledger: Ledger, *, grace_s: float = GRACE_S) -> in
 
     unneeded = [name for name, written in files if name not in needed and old(written)]
     if isinstance(root, Bucket):
+        unneeded += [name for name, written in older_copies(root) if old(written)]
         unneeded += _unstaged(root, {job.folder for job in jobs}, now - grace_s)
         root.remove(unneeded)
         return len(unneeded)

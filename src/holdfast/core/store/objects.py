@@ -151,12 +151,23 @@ class Objects:
             self._patient[most] = _connect(self.url, self.options, most)
         return self._patient[most]
 
-    def entries(self, folder: str) -> list[Entry]:
-        """The objects of a folder and of those below it. For housekeeping: nothing is found by a listing."""
+    def copy(self, name: str, to: str) -> None:
+        """Put under a name what another has, in place of what has that name. No byte of it comes here."""
+        import obstore
+
+        with self._writing(to):
+            obstore.copy(self._store, name, to)
+
+    def entries(self, folder: str, after: str | None = None) -> list[Entry]:
+        """The objects of a folder and of those below it, or those of them whose names come after one.
+
+        For housekeeping, and to see whether something is missing: nothing is found by a listing.
+        """
         import obstore
 
         def listed() -> list[Entry]:
-            return [_entry(one) for some in obstore.list(self._store, folder or None) for one in some]
+            pages = obstore.list(self._store, folder or None, offset=after)
+            return [_entry(one) for some in pages for one in some]
 
         return _again(self._reading, folder, listed)
 
