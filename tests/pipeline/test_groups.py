@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,10 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.engine.engine import Engine
-from holdfast.core.evidence import group_tasks
+from holdfast.core.evidence import group_tasks, shuffled
 from holdfast.core.evidence import groups as measured
+from holdfast.core.evidence.group_rows import group_rows
+from holdfast.core.evidence.group_votes import votes_on_doubtful
 from holdfast.core.evidence.groups import FdMeasures, column_statistics, measure_fds, violating_groups
 from holdfast.core.evidence.identities import identities_of
 from holdfast.core.rows import codes
@@ -26,6 +29,7 @@ from holdfast.core.rows.segments import encode_rows, open_segment, write_segment
 from holdfast.core.store.arrow_types import arrow_schema, type_of
 from holdfast.core.store.format import create_marker, text_key
 from holdfast.core.words.schema import Column, Schema
+from pipeline.exchange_here import ExchangeHere
 from reference import groups as reference
 from reference.keys import Row, canonical_row
 from strategies import Shape, shapes
@@ -48,8 +52,10 @@ def two_bit_hashes() -> Iterator[None]:
 
 @contextmanager
 def small_parts(rows: int) -> Iterator[None]:
+    """Parts of so many rows, and tables that are large enough to be sent."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measured, "PART_ROWS", rows)
+        patch.setattr(shuffled, "SHUFFLED_ROWS", 0)
         yield
 
 
@@ -155,15 +161,47 @@ def drawn_relation(data: st.DataObject, shape: Shape, root: Path, nulls: str, en
 
 NULLS = st.sampled_from(["equal", "distinct"])
 INLINE = Engine(mode="inline")
+# Rows are read from the segments, or sent.
+ENGINES = st.sampled_from([INLINE, ExchangeHere(mode="inline")])
+
+
+@given(shapes(), NULLS, st.sampled_from([1, 3, 1 << 21]), ENGINES, st.data())
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+def test_measures(shape: Shape, nulls: str, part_rows: int, engine: Engine, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder, small_parts(part_rows):
+        relation = drawn_relation(data, shape, Path(folder), nulls, engine)
+        event(f"{len(relation.segments)} segments")
+        check_everything(relation, data.draw(dependencies_of(shape.n_columns)))
 
 
 @given(shapes(), NULLS, st.sampled_from([1, 3, 1 << 21]), st.data())
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-def test_measures(shape: Shape, nulls: str, part_rows: int, data: st.DataObject) -> None:
+def test_rows_that_are_sent_say_the_same(
+    shape: Shape, nulls: str, part_rows: int, data: st.DataObject
+) -> None:
+    """Which rows violate a dependency, which are to go, and what dependencies vote for."""
     with tempfile.TemporaryDirectory() as folder, small_parts(part_rows):
-        relation = drawn_relation(data, shape, Path(folder), nulls, INLINE)
-        event(f"{len(relation.segments)} segments")
-        check_everything(relation, data.draw(dependencies_of(shape.n_columns)))
+        read = drawn_relation(data, shape, Path(folder), nulls, INLINE)
+        sent = read.by(ExchangeHere(mode="inline"))
+        dependencies = data.draw(dependencies_of(shape.n_columns))
+        for lhs, rhs in dependencies:
+            limit = data.draw(st.sampled_from([None, 1, 3]))
+            one, other = (group_rows(r, mask_of(lhs, r.n_words), rhs, limit) for r in (read, sent))
+            for field in fields(one):
+                assert np.array_equal(getattr(one, field.name), getattr(other, field.name)), field.name
+        masks, rhs_of = asked([(lhs, rhs) for lhs, rhs in dependencies if rhs >= 0], shape.n_columns)
+        votes = [votes_on_doubtful(r, masks, rhs_of) for r in (read, sent)]
+        event("votes" if len(votes[0].value) else "no votes")
+        names = [field.name for field in fields(votes[0]) if field.name != "value"]
+        ballots = [list(zip(*(getattr(v, name).tolist() for name in names), strict=True)) for v in votes]
+        assert sorted(ballots[0]) == sorted(ballots[1])
+        # A value has another name where rows are sent, and all values of a column have different ones.
+        renamed = [
+            dict(zip(b, zip(rhs_of[v.dependency].tolist(), v.value.tolist(), strict=True), strict=True))
+            for b, v in zip(ballots, votes, strict=True)
+        ]
+        pairs = {(renamed[0][ballot], renamed[1][ballot]) for ballot in ballots[0]}
+        assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
 
 
 @given(shapes(types=("text", "binary", "wide decimal"), pool_size=6, max_columns=3), NULLS, st.data())
@@ -253,6 +291,15 @@ def test_inline_and_spark_agree(tmp_path: Path, spark: SparkSession) -> None:
         for name in SUMS:
             assert getattr(found, name).tolist() == getattr(here, name).tolist()
         assert found.dependence == pytest.approx(here.dependence)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(shuffled, "SHUFFLED_ROWS", 0)
+            patch.setattr(Engine, "shuffles", True)
+            exchanged = measure_fds(remote, *asked(dependencies, 3))
+            assert engine.jobs - before == 5  # a question without a pivot is not sent
+            for name in SUMS:
+                assert getattr(exchanged, name).tolist() == getattr(here, name).tolist()
+            assert groups == violating_groups(remote, mask_of([0], 1), 2, 5, 3)
+            assert engine.jobs - before == 6
         for name in COLUMN_SUMS:
             assert getattr(columns, name).tolist() == getattr(column_statistics(inline), name).tolist()
         assert groups == violating_groups(inline, mask_of([0], 1), 2, 5, 3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -31,6 +30,7 @@ from holdfast.core.store.arrow_types import arrow_schema, type_of
 from holdfast.core.store.bundle import unpack
 from holdfast.core.store.format import create_marker, text_key
 from holdfast.core.words.schema import Column, Schema
+from pipeline.exchange_here import ExchangeHere
 from reference import partitions as reference
 from reference.keys import Row, canonical_row
 from strategies import Shape, shapes
@@ -135,37 +135,6 @@ def drawn_relation(data: st.DataObject, root: Path, shape: Shape, nulls: Nulls, 
     ids = sorted(live_rows(found))
     dead = data.draw(st.sets(st.sampled_from(ids), max_size=4)) if ids else set()
     return found.without_rows(np.array(sorted(dead), dtype=np.int64))
-
-
-class ExchangeHere(Engine):
-    """Does in this process what Spark does for others: blocks of a part meet, in some order."""
-
-    shuffles = True
-
-    def run(self, function: Any, payloads: list[Any], **how: Any) -> list[bytes]:
-        return super().run(function, payloads, **{**how, "where": "inline"})
-
-    def exchange(
-        self, produce: Any, payloads: Any, consume: Any, consumers: Any, progress: Any = None, **how: Any
-    ) -> list[bytes]:
-        sent = [block for payload in self._copies(payloads) for block in produce(payload)]
-        for relay, of_parts in how["relays"]:
-            given = self._by_part(sent)
-            copies = self._copies(of_parts)
-            sent = [block for part in sorted(given) for block in relay(iter(given[part]), copies[part])]
-        given = self._by_part(sent)
-        return [consume(iter(given.get(i, ())), payload) for i, payload in enumerate(self._copies(consumers))]
-
-    @staticmethod
-    def _copies(payloads: Any) -> Any:
-        return json.loads(json.dumps(payloads))
-
-    @staticmethod
-    def _by_part(sent: list[tuple[int, bytes]]) -> dict[int, list[bytes]]:
-        given: dict[int, list[bytes]] = {}
-        for part, block in reversed(sent):
-            given.setdefault(part, []).append(block)
-        return given
 
 
 NULLS = st.sampled_from(["equal", "distinct"])
@@ -282,7 +251,7 @@ def test_without_a_key_no_hash_is_trusted(tmp_path: Path, monkeypatch: pytest.Mo
     assert check(rel, fds) == [frozenset({1}), frozenset()]
     assert exchanges
     exchanges.clear()
-    monkeypatch.setattr(refute, "text_key", lambda root: None)
+    monkeypatch.setattr(shuffled, "text_key", lambda root: None)
     assert check(rel, fds) == [frozenset({1}), frozenset()]
     assert not exchanges
 

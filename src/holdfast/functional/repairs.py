@@ -235,8 +235,7 @@ def _tallied(votes: Votes, rhs: I64) -> tuple[Any, ...]:
     runner_up = np.append(ranked[1:], ranked[-1])[first]
     alone = (cell[runner_up] != cell[best]) | (runner_up == best)
     clear = alone | (n_votes[runner_up] < n_votes[best])
-    differs = votes.value[order][starts[best]] != votes.present[order][starts[best]]
-    best = best[clear & differs]
+    best = best[clear & (votes.differs[order][starts[best]] > 0)]
     confidence = np.add.reduceat(share[order], starts)[best] / (voters[best] + 1)
     support = np.maximum.reduceat(votes.n_for[order], starts)[best]
     head = order[starts[best]]

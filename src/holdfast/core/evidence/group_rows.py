@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.evidence import groups as group_jobs
-from holdfast.core.evidence.group_tasks import Part, walked
+from holdfast.core.evidence.group_tasks import Part, SegmentPart, walked
 from holdfast.core.evidence.kernels import group_counts as kernel
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.tasks import Payload
@@ -92,9 +92,9 @@ def group_rows(relation: Relation, lhs: U64, rhs: int, limit: int | None = None)
     )
 
 
-def rows_part(payload: Payload) -> bytes:
+def rows_part(payload: Payload, received: Part | None = None) -> bytes:
     """The rows of a part that violate a dependency: those of its largest groups, and the totals of all."""
-    part = Part.of(payload)
+    part: Part = received or SegmentPart.of(payload)
     rhs, limit = payload["rhs"], payload["limit"]
     [groups] = walked(part, [payload["sequence"]])
     sizes = kernel.group_sizes(groups)

@@ -4,14 +4,15 @@ Segments have dictionaries of their own: a column's values are numbered by their
 which are equal iff the values are.
 
 Rows are divided by the value of a pivot column, which is part of X: a group of X lies in one part, and
-all that is counted adds up over the parts.
+all that is counted adds up over the parts. A task reads its part from the segments, unless it is given one:
+rows of large tables come by Spark's shuffle (`shuffled_groups.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +27,43 @@ from holdfast.core.store.bundle import pack
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
+Rows = NDArray[np.integer[Any]]
 
 # Values of one violating group that are shown, the most frequent ones.
 VALUES_SHOWN = 20
 
 
+class Part(Protocol):
+    """Live rows of all segments whose pivot value falls into one part, segment after segment."""
+
+    @property
+    def nulls_distinct(self) -> bool: ...
+
+    @property
+    def n_rows(self) -> int: ...
+
+    def n_values(self, column: int) -> int:
+        """The largest number of a column."""
+        ...
+
+    def numbers(self, column: int) -> I32:
+        """int32[n_rows]: the column's numbers."""
+        ...
+
+    def values(self, column: int, rows: Rows) -> I64:
+        """Which value rows have that is no NULL: equal ones alike, in all parts of all pivots."""
+        ...
+
+    def names(self, rows: Rows) -> I64:
+        """Rows of the part as `segment << 32 | position`."""
+        ...
+
+    def row_ids(self, rows: Rows) -> I64: ...
+
+
 @dataclass(frozen=True)
-class Part:
-    """The live rows of all segments whose pivot value falls into one part, segment after segment."""
+class SegmentPart:
+    """The rows of a part as they lie in the segments; values are numbered through the whole table."""
 
     segments: tuple[Segment, ...]
     positions: tuple[I32, ...]
@@ -42,7 +72,7 @@ class Part:
     _numbers: dict[int, I32] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, payload: Payload) -> Part:
+    def of(cls, payload: Payload) -> SegmentPart:
         segments = tuple(all_opened(payload, parsed_schema(payload["schema"])))
         pivot, part, n_parts = payload["pivot"], payload["part"], payload["n_parts"]
         if n_parts == 1:
@@ -66,13 +96,11 @@ class Part:
         return sum(len(p) for p in self.positions)
 
     def n_values(self, column: int) -> int:
-        """The largest number of a column."""
         if len(self.segments) == 1:
             return len(self.segments[0].dictionary(column))
         return identities_of(self.segments).of(column)[1] - 1
 
     def numbers(self, column: int) -> I32:
-        """int32[n_rows]: the column's numbers."""
         numbers = self._numbers.get(column)
         if numbers is None:
             numbers = self._numbers[column] = self._gathered(column)
@@ -91,11 +119,10 @@ class Part:
             at += len(positions)
         return out
 
-    def split(self, groups: Groups, column: int) -> Groups:
-        return kernel.split(groups, self.numbers(column), self.n_values(column), self.nulls_distinct)
+    def values(self, column: int, rows: Rows) -> I64:
+        return self.numbers(column)[rows].astype(np.int64)
 
-    def names(self, rows: NDArray[np.integer[Any]]) -> I64:
-        """Rows of the part as `segment << 32 | position`."""
+    def names(self, rows: Rows) -> I64:
         starts = np.cumsum([0, *(len(p) for p in self.positions)])
         owner = np.searchsorted(starts, rows, side="right") - 1
         out = np.empty(len(rows), dtype=np.int64)
@@ -104,7 +131,7 @@ class Part:
             out[here] = (i << 32) + self.positions[i][rows[here] - starts[i]].astype(np.int64)
         return out
 
-    def row_ids(self, rows: NDArray[np.integer[Any]]) -> I64:
+    def row_ids(self, rows: Rows) -> I64:
         names = self.names(rows)
         out = np.empty(len(rows), dtype=np.int64)
         for i in np.unique(names >> 32).tolist():
@@ -124,17 +151,18 @@ def walked(part: Part, sequences: Sequence[Sequence[int]]) -> Iterator[Groups]:
         del path[depth:], levels[depth + 1 :]
         for column in sequence[depth:]:
             path.append(column)
-            levels.append(part.split(levels[-1], column))
+            numbers, n_values = part.numbers(column), part.n_values(column)
+            levels.append(kernel.split(levels[-1], numbers, n_values, part.nulls_distinct))
         yield levels[-1]
 
 
-def measure_part(payload: Payload) -> bytes:
+def measure_part(payload: Payload, received: Part | None = None) -> bytes:
     """The sums of some dependencies with one pivot; those of columns, where the payload asks for one.
 
     `whole` int64[n, 4]: groups, violating pairs, rows that can stay, violating rows.
     `sequences`: left-hand sides, the pivot first, sorted. `rhs`: the right-hand side of each, -1 for none.
     """
-    part = Part.of(payload)
+    part: Part = received or SegmentPart.of(payload)
     if "column" in payload:
         return _column_counts(part, payload["column"])
     n = len(payload["sequences"])
@@ -164,14 +192,14 @@ def _column_counts(part: Part, column: int) -> bytes:
     return pack({"counts": np.array(sums, dtype=np.int64)}, {})
 
 
-def violating_part(payload: Payload) -> bytes:
+def violating_part(payload: Payload, received: Part | None = None) -> bytes:
     """The largest groups of X in which the right-hand side varies, by row ids.
 
     Of each group: its rows, its first row's place, how many values, the most frequent ones with a row and a
     count each, and sample rows of as many different values as there are. Cost: a pass over the rows, and
     over those of the groups that are shown.
     """
-    part = Part.of(payload)
+    part: Part = received or SegmentPart.of(payload)
     rhs, n_samples = payload["rhs"], payload["rows_per_group"]
     [groups] = walked(part, [payload["sequence"]])
     numbers = part.numbers(rhs)

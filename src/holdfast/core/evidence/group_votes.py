@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.core.evidence.group_rows import classes_of
-from holdfast.core.evidence.group_tasks import Part, walked
+from holdfast.core.evidence.group_tasks import Part, SegmentPart, walked
 from holdfast.core.evidence.groups import run_many
 from holdfast.core.evidence.kernels import group_counts as kernel
 from holdfast.core.rows.relation import Relation
@@ -33,10 +33,8 @@ class Votes:
 
     dependency: I64  # its number
     row_ids: I64
-    present: (
-        I64  # the value that the row has, as a number: equal values of a column have equal ones, 0 is NULL
-    )
-    value: I64  # that of the one voted for
+    differs: I64  # whether the row has another value
+    value: I64  # which one is voted for: equal values of a column have equal ones
     carrier: I64  # a row that has it
     n_for: I64  # rows of the group that have it
     n_rows: I64  # of the group that have a value
@@ -64,10 +62,10 @@ def _voted(relation: Relation, lhs: U64, rhs: I64, among: Sequence[Sequence[obje
     return Votes(**{name: np.concatenate(parts) for name, parts in arrays.items()})
 
 
-def votes_part(payload: Payload) -> bytes:
+def votes_part(payload: Payload, received: Part | None = None) -> bytes:
     """The votes of some dependencies on rows of a part: on those that `among` names by column, or, without
     it, on all that have another value."""
-    part = Part.of(payload)
+    part: Part = received or SegmentPart.of(payload)
     among = None if payload["among"] is None else {c: np.array(ids) for c, ids in payload["among"]}
     listed: dict[str, list[I64]] = {f.name: [np.empty(0, np.int64)] for f in fields(Votes)}
     for i, groups in enumerate(walked(part, payload["sequences"])):
@@ -82,7 +80,7 @@ def votes_part(payload: Payload) -> bytes:
             chosen[groups.group[np.isin(part.row_ids(groups.rows), among[rhs])]] = True
         at = np.flatnonzero(chosen[groups.group])
         rows, group = groups.rows[at], groups.group[at]
-        ids, present = part.row_ids(rows), numbers[rows].astype(np.int64)
+        ids, present = part.row_ids(rows), numbers[rows].astype(np.int64)  # 0 is NULL
         classes = classes_of(group, present, ids, nulls_distinct=True)
         n_rows = np.bincount(group[present > 0], minlength=groups.n_groups)[group]
         votes = (classes.votes > 1) & (3 * classes.votes >= 2 * n_rows)
@@ -90,8 +88,8 @@ def votes_part(payload: Payload) -> bytes:
         ballots = {
             "dependency": np.full(len(ids), i),
             "row_ids": ids,
-            "present": present,
-            "value": present[classes.leader],
+            "differs": (present != present[classes.leader]).astype(np.int64),
+            "value": part.values(rhs, rows[classes.leader]),
             "carrier": ids[classes.leader],
             "n_for": classes.votes,
             "n_rows": n_rows,

@@ -22,12 +22,14 @@ from numpy.typing import NDArray
 from holdfast.core.engine.worker import Task
 from holdfast.core.evidence import group_tasks
 from holdfast.core.evidence.refute import PART_ROWS
+from holdfast.core.evidence.shuffled import is_worth_it
+from holdfast.core.evidence.shuffled_groups import answer_by_shuffle
 from holdfast.core.evidence.validation import NO_PIVOT
 from holdfast.core.rows.kernels.masks import positions_of
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.tasks import Payload
 from holdfast.core.store.arrow_types import python_rows
-from holdfast.core.store.bundle import Bundle
+from holdfast.core.store.bundle import Bundle, unpack
 from holdfast.core.words.change import WitnessRow
 from holdfast.core.words.codec import Coded
 
@@ -291,8 +293,17 @@ def _n_parts(relation: Relation, n_pivots: int, n_dependencies: int) -> int:
 
 
 def _payload(relation: Relation, pivot: int, part: int, n_parts: int, **fields: Any) -> Payload:
-    return relation.payload(segments=relation.live, pivot=pivot, part=part, n_parts=n_parts, **fields)
+    return relation.payload(pivot=pivot, part=part, n_parts=n_parts, **fields)
 
 
 def _run(relation: Relation, task: Task, payloads: list[Payload], work: float) -> list[Bundle]:
-    return relation.run(task, payloads if relation.n_rows else [], NS_GROUPS * work)
+    """The answers to payloads; one job, or two where rows are sent and some questions have no pivot."""
+    if not relation.n_rows:
+        return []
+    ns = NS_GROUPS * work
+    is_sent = [p["pivot"] != NO_PIVOT and is_worth_it(relation, ns) for p in payloads]
+    sent = [p for p, one in zip(payloads, is_sent, strict=True) if one]
+    read = [{**p, "segments": relation.live} for p, one in zip(payloads, is_sent, strict=True) if not one]
+    by_shuffle = map(unpack, answer_by_shuffle(relation, task, sent) if sent else ())
+    by_segment = iter(relation.run(task, read, ns) if read else ())
+    return [next(by_shuffle if one else by_segment) for one in is_sent]

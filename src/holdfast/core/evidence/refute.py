@@ -26,7 +26,6 @@ from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import by_row_id
 from holdfast.core.rows.tasks import Payload, all_opened, parsed_schema, staged
 from holdfast.core.store.bundle import pack
-from holdfast.core.store.format import text_key
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -103,11 +102,7 @@ def _looks(relation: Relation, pivots: I64) -> list[tuple[Look, NDArray[np.bool_
     everything, n_pivots = np.ones(len(pivots), np.bool_), len(np.unique(pivots))
     if few_pairs(relation, n_pivots):
         return [(_by_pairs, everything)]
-    engine, small = relation.engine, relation.n_rows <= shuffled.SHUFFLED_ROWS
-    if small or not engine.shuffles or text_key(relation.root) is None:
-        return [(_by_parts, everything)]
-    ns = NS_VALIDATE * relation.n_rows * n_pivots
-    if engine.mode == "auto" and engine.choose(ns) == "inline" and not relation.is_far:
+    if not shuffled.is_worth_it(relation, NS_VALIDATE * relation.n_rows * n_pivots):
         return [(_by_parts, everything)]
     # An empty left-hand side is refuted by two rows of each column: few have to meet.
     halves: list[tuple[Look, NDArray[np.bool_]]] = [

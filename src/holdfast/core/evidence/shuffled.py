@@ -37,6 +37,7 @@ from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.segments import Segment
 from holdfast.core.rows.tasks import Payload, all_opened, parsed_schema, staged
 from holdfast.core.store.bundle import Bundle, pack, unpack
+from holdfast.core.store.format import text_key
 from holdfast.core.words.column_sets import bits_of, masks_of
 
 U64 = NDArray[np.uint64]
@@ -58,12 +59,21 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 NULL_CHECK = np.uint64(1)  # a value of an exact type has 0
 
 
+def is_worth_it(relation: Relation, ns: float) -> bool:
+    """Whether rows had better meet by the shuffle, for work of so many nanoseconds of one core.
+
+    Without a key of the workspace values could be made up that meet and are not equal.
+    """
+    engine = relation.engine
+    if relation.n_rows <= SHUFFLED_ROWS or not engine.shuffles or text_key(relation.root) is None:
+        return False
+    return engine.mode != "auto" or engine.choose(ns) == "spark" or relation.is_far
+
+
 def validate_by_shuffle(relation: Relation, lhs: U64, rhs: U64, pivots: I64) -> tuple[U64, U64, I64, U64]:
     """(refuted, masks, witnesses, exhausted): as `validate_fds`, no left-hand side is empty. Two jobs.
 
     Nothing is exhausted: of the pairs that the tasks have compared only some are sent here.
-
-    The workspace has a key: without one, values could be made up that meet and are not equal.
     """
     n_columns, ranking = len(relation.schema), relation.ranking()
     n_parts = -(-relation.n_rows // PART_ROWS)  # of each pivot
@@ -140,7 +150,7 @@ def send_values(payload: Payload) -> Sent:
         used = np.flatnonzero(counts).astype(np.int32)
         keys, checks = identities_in(segment, of_pivot["pivot"], used)
         arrays = {"code": used, "key": keys, "check": checks, "many": (counts[used] > 1).astype(np.uint8)}
-        for part, at in _by_part(keys, payload["n_parts"]):
+        for part, at in by_part(keys, payload["n_parts"]):
             yield slot * payload["n_parts"] + part, pack({n: a[at] for n, a in arrays.items()}, meta)
     # Somebody has to be there, to give each segment its turn.
     yield 0, pack({name: array[:0] for name, array in arrays.items()}, meta)
@@ -180,8 +190,8 @@ def send_rows(blocks: Blocks, payload: Payload) -> Sent:
         if len(rows) > FOLDED_FROM * int(repeated.sum()):
             rows = _twice_at_most(segment.codes[np.ix_(columns, rows)], rows)
         keys, _ = identities_in(segment, pivot)
-        for part, at in _by_part(keys[segment.codes[pivot][rows]], payload["n_parts"]):
-            yield slot * payload["n_parts"] + part, _packed_rows(segment, rows[at], columns)
+        for part, at in by_part(keys[segment.codes[pivot][rows]], payload["n_parts"]):
+            yield slot * payload["n_parts"] + part, packed_rows(segment, rows[at], columns)
 
 
 def refute_part(blocks: Blocks, payload: Payload) -> bytes:
@@ -234,7 +244,7 @@ def _refuted(
     """(refuted, masks, witnesses): what the rows in some blocks refute of the candidates of a pivot; masks
     are of the columns that were sent."""
     n_columns = len(parsed_schema(payload["schema"]))
-    matrix, n_ids = _numbered(bundles, len(columns))
+    matrix, n_ids = numbered(bundles, len(columns))
     place = {c: j for j, c in enumerate(columns)}
     at = place[pivot]
     rows, offsets = partitions.cluster(np.ascontiguousarray(matrix[:, at]), int(n_ids[at]))
@@ -258,9 +268,10 @@ def _refuted(
     return masks_of(wide, rhs.shape[1]), *partitions.unite(masks, witnesses)
 
 
-def _packed_rows(segment: Segment, rows: I64, columns: Sequence[int]) -> bytes:
+def packed_rows(segment: Segment, rows: I64, columns: Sequence[int], **more: NDArray[Any]) -> bytes:
     """Rows on some columns, in few arrays, since blocks are many: of each column the different values, and
-    for each row which of them it has, in as few bytes as will do; the values of all rows if most differ."""
+    for each row which of them it has, in as few bytes as will do; the values of all rows if most differ.
+    Whatever else is to be sent goes along."""
     codes, keys, checks, counts = [], [], [], []
     for c in columns:
         used = local = segment.codes[c][rows]
@@ -283,17 +294,19 @@ def _packed_rows(segment: Segment, rows: I64, columns: Sequence[int]) -> bytes:
         "key": np.concatenate(keys),
         "check": np.concatenate(checks),
     }
-    return pack({"row_id": segment.row_ids(rows), "count": np.array(counts, np.int32), **arrays}, {})
+    return pack({"row_id": segment.row_ids(rows), "count": np.array(counts, np.int32), **arrays, **more}, {})
 
 
-def _numbered(bundles: Sequence[Bundle], n_columns: int) -> tuple[I32, I64]:
+def numbered(bundles: Sequence[Bundle], n_columns: int) -> tuple[I32, I64]:
     """(matrix int32[n_rows, n_columns], n_ids int64[n_columns]): numbers that equal values of a column share
     and no others do, 0 for NULL; all of column c are below n_ids[c]."""
-    received = [list(_unpacked_columns(b, n_columns)) for b in bundles]
+    received = [list(unpacked_columns(b, n_columns)) for b in bundles]
     starts = np.cumsum([0, *(len(b.array("row_id")) for b in bundles)])
     matrix, n_ids = np.empty((starts[-1], n_columns), np.int32), np.ones(n_columns, np.int64)
     for j in range(n_columns):
-        key, check = (np.concatenate([columns[j][i] for columns in received]) for i in (1, 2))
+        key, check = (
+            np.concatenate([np.empty(0, np.uint64), *(columns[j][i] for columns in received)]) for i in (1, 2)
+        )
         order = np.lexsort((check, key))
         change = np.zeros(len(order), np.bool_)
         change[1:] = _differ(key[order], check[order])
@@ -309,7 +322,7 @@ def _numbered(bundles: Sequence[Bundle], n_columns: int) -> tuple[I32, I64]:
     return matrix, n_ids
 
 
-def _unpacked_columns(bundle: Bundle, n_columns: int) -> Iterator[tuple[NDArray[Any], U64, U64]]:
+def unpacked_columns(bundle: Bundle, n_columns: int) -> Iterator[tuple[NDArray[Any], U64, U64]]:
     """(codes, keys, checks) of each column of a block."""
     n_rows = len(bundle.array("row_id"))
     codes, keys, checks = (bundle.array(name) for name in ("code", "key", "check"))
@@ -359,7 +372,7 @@ def identities_in(segment: Segment, column: int, codes: I32 | None = None) -> tu
     return keys, checks
 
 
-def _by_part(keys: U64, n_parts: int) -> Iterator[tuple[int, I64]]:
+def by_part(keys: U64, n_parts: int) -> Iterator[tuple[int, I64]]:
     """(part, which of the keys fall into it)."""
     return _groups(((keys * _SPREAD) >> np.uint64(32)) % np.uint64(n_parts))
 
