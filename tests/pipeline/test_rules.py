@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +17,8 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.engine.engine import Engine
+from holdfast.core.evidence import shuffled as rows_meet
+from holdfast.core.evidence.sent_parts import answers
 from holdfast.core.rows import codes
 from holdfast.core.rows.kernels.operators import EQ, GE, GT, LE, LT, NE
 from holdfast.core.rows.relation import Relation
@@ -29,8 +32,11 @@ from holdfast.denial import violations as counting
 from holdfast.denial.kernels import rule_violations
 from holdfast.denial.kernels.rule_violations import SAMPLES
 from holdfast.denial.pair_rule import Rule, Violations, wanted_indexes
+from holdfast.denial.sent_sides import SENDING
+from holdfast.denial.violating_pairs import degrees_part, pairs_part
 from holdfast.denial.violation_changes import changed
 from holdfast.denial.violations import verify
+from pipeline.exchange_here import ExchangeHere
 from reference import rule_violations as reference
 from reference.keys import canonical
 from strategies import TYPES
@@ -86,11 +92,14 @@ FIXED = [
 ]
 
 
+MODULES = (rule_violations, counting, violation_changes, rows_meet)
+
+
 @contextmanager
 def patched(**values: Any) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in values.items():
-            [module] = (m for m in (rule_violations, counting, violation_changes) if hasattr(m, name))
+            module = next(m for m in MODULES if hasattr(m, name))
             patch.setattr(module, name, value)
         yield
 
@@ -118,7 +127,12 @@ WAYS: dict[str, dict[str, Any]] = {
     },
     "count anew": {"RECOUNT_NS": 0.0},
     "small tasks": {"TASK_NS": 1.0, "TASK_ROWS": 2, "PART_ROWS": 4, "DIVIDE_ROWS": 1},
+    "rows are sent": {"PART_ROWS": 4, "SHUFFLED_ROWS": 0},
 }
+
+
+def engine_of(way: str) -> Engine:
+    return ExchangeHere(mode="inline") if way == "rows are sent" else INLINE
 
 
 def written(root: Path, rows: Sequence[Sequence[Any]], number: int) -> list[SegmentRef]:
@@ -176,9 +190,9 @@ def check(found: Sequence[Violations], violations: Pairs) -> None:
         assert one.pairs.dtype == np.int64
 
 
-def drawn_relation(data: st.DataObject, root: Path) -> Relation:
+def drawn_relation(data: st.DataObject, root: Path, engine: Engine) -> Relation:
     """Segments, some indexed, with deleted rows."""
-    relation, number = empty(root), 0
+    relation, number = empty(root, engine), 0
     for _ in range(data.draw(st.integers(0, 3))):
         refs = written(root, data.draw(st.lists(ROW, max_size=8)), number)
         number += 10
@@ -199,11 +213,38 @@ def test_verify(rules: list[Rule], way: str, colliding: bool, data: st.DataObjec
     with tempfile.TemporaryDirectory() as folder, patched(**WAYS[way]):
         if colliding:
             with two_bit_hashes():
-                relation = drawn_relation(data, Path(folder))
+                relation = drawn_relation(data, Path(folder), engine_of(way))
         else:
-            relation = drawn_relation(data, Path(folder))
+            relation = drawn_relation(data, Path(folder), engine_of(way))
         rules = [*rules, *FIXED]
         check(verify(relation, rules), violations(relation, rules))
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(RULES, st.booleans(), st.data())
+def test_rows_that_are_sent_make_the_same_pairs(
+    rules: list[Rule], colliding: bool, data: st.DataObject
+) -> None:
+    """All pairs, and how many each row is in."""
+    way = "rows are sent"
+    with tempfile.TemporaryDirectory() as folder, patched(**WAYS[way]):
+        with two_bit_hashes() if colliding else patched():
+            relation = drawn_relation(data, Path(folder), engine_of(way))
+        rules = [rule for rule in (*rules, *FIXED) if EQ in rule.ops and rule.nulls == "equal"]
+        for rule, expected in zip(rules, violations(relation, rules), strict=True):
+            payloads, work = counting.parts_of(relation, rule)
+            event(f"{min(len(payloads), 3)} parts")
+            pairs, rows = (
+                [r.array(name) for r in answers(relation, SENDING, task, payloads, work)]
+                for task, name in ((pairs_part, "pairs"), (degrees_part, "rows"))
+            )
+            listed = [tuple(pair) for part in pairs for pair in part.reshape(-1, 2).tolist()]
+            assert len(listed) == len(expected) == len(set(listed))
+            assert set(listed) == expected
+            degrees = Counter[tuple[int, int]]()
+            for row, *sides in (row for part in rows for row in part.reshape(-1, 3).tolist()):
+                degrees.update({(side, row): n for side, n in enumerate(sides) if n})
+            assert degrees == Counter((side, row) for pair in expected for side, row in enumerate(pair))
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -215,7 +256,7 @@ def test_batches(rules: list[Rule], way: str, indexed: bool, colliding: bool, da
         root = Path(folder)
         hashes = two_bit_hashes() if colliding else patched()
         with hashes:
-            relation = drawn_relation(data, root)
+            relation = drawn_relation(data, root, engine_of(way))
             found = verify(relation, rules)
             for number in (100, 200):
                 if indexed:
@@ -264,9 +305,10 @@ def test_larger_batches(tmp_path: Path) -> None:
     expected = violations(relation, rules), violations(after, rules)
     for way in sorted(WAYS):
         with patched(**WAYS[way]):
-            known = verify(relation, rules)
+            before, left, then = (r.by(engine_of(way)) for r in (relation, remaining, after))
+            known = verify(before, rules)
             check(known, expected[0])
-            check(changed(relation, remaining, after, row_ids, added, rules, known), expected[1])
+            check(changed(before, left, then, row_ids, added, rules, known), expected[1])
 
 
 def test_a_pair_is_looked_for_where_all_known_ones_are_gone(tmp_path: Path) -> None:
@@ -366,6 +408,13 @@ def test_inline_and_spark_agree(tmp_path: Path, spark: SparkSession) -> None:
     assert engine.jobs - before == 1
     check(known, violations(remote, rules))
     assert [f.pairs.tolist() for f in known] == [f.pairs.tolist() for f in verify(inline, rules)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows_meet, "SHUFFLED_ROWS", 0)
+        patch.setattr(Engine, "shuffles", True)
+        patch.setattr(counting, "PART_ROWS", 50)
+        before = engine.jobs
+        check(verify(remote, rules), violations(remote, rules))
+        assert engine.jobs - before == 2  # rules without an equality are not sent
     row_ids = np.arange(1 << 32, (1 << 32) + 20)
     remaining = remote.without_rows(row_ids)
     added = written(tmp_path, numbers(rng, 30), 7)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from holdfast.core.cover.violating_rows import Removal, ViolatingRows
 from holdfast.core.evidence.group_rows import GroupRows, group_rows
+from holdfast.core.evidence.sent_parts import answers
 from holdfast.core.rows.kernels.masks import mask_of
 from holdfast.core.rows.kernels.operators import EQ, GE, GT, LE, LT, NE, SYMMETRIC
 from holdfast.core.rows.relation import Relation
@@ -28,7 +29,8 @@ from holdfast.core.store.bundle import pack
 from holdfast.core.words.predicate import Dc, as_fd, as_key
 from holdfast.denial.constraints import ordered_pairs
 from holdfast.denial.row_removal import fewest_rows
-from holdfast.denial.violations import Part, parts_of, verify
+from holdfast.denial.sent_sides import SENDING
+from holdfast.denial.violations import Part, SegmentPart, parts_of, verify
 from holdfast.denial.written_rules import as_rule
 from holdfast.errors import UsageError
 
@@ -126,7 +128,7 @@ def _as_groups(rows: Relation, dc: Dc, limit: int | None) -> GroupRows | None:
 def all_pairs(relation: Relation, dc: Dc) -> I64:
     """The ordered pairs (t, s) of different live rows that violate a rule, by id: int64[n, 2]. One job."""
     payloads, work = parts_of(relation, as_rule(dc.predicates, relation.schema))
-    results = relation.run(pairs_part, payloads, work + NS_PAIR * relation.n_rows)
+    results = answers(relation, SENDING, pairs_part, payloads, work + NS_PAIR * relation.n_rows)
     return np.concatenate([np.empty((0, 2), np.int64), *(r.array("pairs").reshape(-1, 2) for r in results)])
 
 
@@ -134,7 +136,7 @@ def counted_rows(relation: Relation, dc: Dc) -> tuple[I64, I64, Bool]:
     """(ids, pairs of each, which to remove) of the rows that violate a rule, where pairs are too many to be
     listed: the rows on one side of them are enough, and all but one of the rows are. One job."""
     payloads, work = parts_of(relation, as_rule(dc.predicates, relation.schema))
-    results = relation.run(degrees_part, payloads, work + NS_PAIR * relation.n_rows)
+    results = answers(relation, SENDING, degrees_part, payloads, work + NS_PAIR * relation.n_rows)
     degrees = np.concatenate([np.empty((0, 3), np.int64), *(r.array("rows").reshape(-1, 3) for r in results)])
     ids, at = np.unique(degrees[:, 0], return_inverse=True)
     as_t, as_s = (np.bincount(at, weights=degrees[:, i]).astype(np.int64) for i in (1, 2))
@@ -150,18 +152,18 @@ def _least_cover(degrees: I64, n_pairs: int) -> int:
     return int(np.searchsorted(covered, n_pairs)) + 1
 
 
-def pairs_part(payload: Payload) -> bytes:
+def pairs_part(payload: Payload, received: Part | None = None) -> bytes:
     """The pairs of one part that violate a rule."""
-    part = Part(payload)
+    part: Part = received or SegmentPart(payload)
     listed = [np.empty((0, 2), dtype=np.int64), *Sides.of(part).in_pairs().pairs()]
     left, right = np.concatenate(listed).T
     pairs = np.stack([part.row_ids(left), part.row_ids(right)], axis=1)
     return pack({"pairs": pairs.reshape(-1)}, {})
 
 
-def degrees_part(payload: Payload) -> bytes:
+def degrees_part(payload: Payload, received: Part | None = None) -> bytes:
     """The rows of one part that violate a rule: their ids, and how many pairs they are t of, and s of."""
-    part = Part(payload)
+    part: Part = received or SegmentPart(payload)
     counts = np.zeros((2, part.codes.shape[1]), dtype=np.int64)
     for pairs in Sides.of(part).in_pairs().pairs():
         for side in (0, 1):

@@ -8,11 +8,13 @@ for all rules. What a batch changes of these counts: `violation_changes.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from holdfast.core.evidence.sent_parts import answers
 from holdfast.core.rows.codes import texts_differ
 from holdfast.core.rows.kernels.operators import EQ
 from holdfast.core.rows.relation import Relation
@@ -22,6 +24,7 @@ from holdfast.core.rows.tasks import Payload, all_opened, parsed_schema
 from holdfast.core.store.bundle import pack
 from holdfast.denial.kernels.rule_violations import Compared, chosen, count_matches, expected_cost
 from holdfast.denial.pair_rule import NOTHING, Rule, Violations
+from holdfast.denial.sent_sides import SENDING, columns_of, families_of
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -52,7 +55,7 @@ def verify(
         of_rule += [i] * len(parts)
         work += cost
     totals, pairs = [0] * len(rules), [NOTHING.pairs for _ in rules]
-    for i, result in zip(of_rule, relation.run(count_part, payloads, work), strict=True):
+    for i, result in zip(of_rule, answers(relation, SENDING, count_part, payloads, work), strict=True):
         totals[i] += int(result.array("counts")[0])
         pairs[i] = np.concatenate([pairs[i], result.array("pairs").reshape(-1, 3)[:, 1:]])
     return [Violations(n, chosen(p)) for n, p in zip(totals, pairs, strict=True)]
@@ -100,8 +103,23 @@ def _bins(segments: Sequence[SegmentRef]) -> list[list[SegmentRef]]:
     return bins
 
 
-class Part:
-    """The rows of some segments that a task compares, in codes that are common to all columns compared.
+class Part(Protocol):
+    """Rows that a task compares: of column c they have codes[place[c]], common to all columns compared."""
+
+    rule: Rule
+    codes: I32
+    place: dict[int, int]
+    n_codes: I64  # codes are below it
+    left_rows: I64
+    right: NDArray[np.bool_]  # whether a row is a right one
+
+    def row_ids(self, positions: I64) -> I64:
+        """The ids of rows, numbered as they lie."""
+        ...
+
+
+class SegmentPart:
+    """The rows of some segments, segment after segment.
 
     A part of the values of a rule's equalities; or left rows of some segments with right rows of others, or,
     if there are no others, of the same. `sample`: only so many left rows, evenly spread.
@@ -130,7 +148,6 @@ class Part:
             self.left_rows = self.left_rows[spread.astype(np.int64)]
 
     def row_ids(self, positions: I64) -> I64:
-        """The ids of rows, numbered through the segments."""
         ids = np.empty(len(positions), dtype=np.int64)
         at = np.searchsorted(self._starts, positions, side="right") - 1
         for k in np.unique(at).tolist():
@@ -138,9 +155,9 @@ class Part:
         return ids
 
 
-def count_part(payload: Payload) -> bytes:
+def count_part(payload: Payload, received: Part | None = None) -> bytes:
     """The violations of one rule, on a part of the rows of some segments."""
-    part = Part(payload)
+    part: Part = received or SegmentPart(payload)
     codes, place, left_rows, right = part.codes, part.place, part.left_rows, part.right
     columns = [place[b] for _, _, b in part.rule.predicates]
     half_ranks = np.empty((len(columns), len(left_rows)), dtype=np.int32)
@@ -172,22 +189,17 @@ def common_codes(segments: Sequence[Segment], rule: Rule) -> tuple[I32, dict[int
     codes int32[k, n]: row place[c] has column c; n_codes int64[k]: codes are below it. Cost: a sort of the
     distinct values, and a pass; nothing for one segment and columns compared with themselves.
     """
-    # Columns that are compared, directly or by way of others, have one dictionary.
-    families: dict[int, set[int]] = {}
-    for a, _, b in rule.predicates:
-        joined = families.get(a, {a}) | families.get(b, {b})
-        families |= dict.fromkeys(joined, joined)
-    columns = sorted(families)
-    if len(segments) == 1 and all(len(f) == 1 for f in families.values()):
+    families, columns = families_of(rule), columns_of(rule)
+    if len(segments) == 1 and len(families) == len(columns):
         only = segments[0]
-        sizes = [len(only.dictionary(c)) + 1 if c in families else 0 for c in range(len(only.schema))]
+        sizes = [len(only.dictionary(c)) + 1 if c in columns else 0 for c in range(len(only.schema))]
         return only.codes, {c: c for c in columns}, np.array(sizes)
     place = {c: i for i, c in enumerate(columns)}
     starts = np.cumsum([0, *(s.ref.n_rows for s in segments)])
     codes = np.empty((len(columns), starts[-1]), dtype=np.int32)
     n_codes = np.zeros(len(columns), dtype=np.int64)
-    for family in {frozenset(f) for f in families.values()}:
-        parts = [(s, c) for s in range(len(segments)) for c in sorted(family)]
+    for family in families:
+        parts = [(s, c) for s in range(len(segments)) for c in family]
         dictionaries = [segments[s].dictionary(c) for s, c in parts]
         ends = np.cumsum([0, *map(len, dictionaries)])
         distinct, first, numbers = np.unique(

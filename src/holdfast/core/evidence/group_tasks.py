@@ -5,7 +5,7 @@ which are equal iff the values are.
 
 Rows are divided by the value of a pivot column, which is part of X: a group of X lies in one part, and
 all that is counted adds up over the parts. A task reads its part from the segments, unless it is given one:
-rows of large tables come by Spark's shuffle (`shuffled_groups.py`).
+rows of large tables come by Spark's shuffle (`sent_groups.py`).
 """
 
 from __future__ import annotations

@@ -19,17 +19,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from holdfast.core.engine.worker import Task
 from holdfast.core.evidence import group_tasks
 from holdfast.core.evidence.refute import PART_ROWS
-from holdfast.core.evidence.shuffled import is_worth_it
-from holdfast.core.evidence.shuffled_groups import answer_by_shuffle
+from holdfast.core.evidence.sent_groups import SENDING
+from holdfast.core.evidence.sent_parts import PartTask, answers
 from holdfast.core.evidence.validation import NO_PIVOT
 from holdfast.core.rows.kernels.masks import positions_of
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.tasks import Payload
 from holdfast.core.store.arrow_types import python_rows
-from holdfast.core.store.bundle import Bundle, unpack
+from holdfast.core.store.bundle import Bundle
 from holdfast.core.words.change import WitnessRow
 from holdfast.core.words.codec import Coded
 
@@ -261,7 +260,7 @@ def violating_groups(
 
 
 def run_many(
-    relation: Relation, task: Task, lhs: U64, rhs: I64, **fields: Any
+    relation: Relation, task: PartTask, lhs: U64, rhs: I64, **fields: Any
 ) -> list[tuple[list[int], Bundle]]:
     """The results of a task on the groups of several dependencies, each with the numbers of these."""
     members, payloads, empty = by_pivot(relation, lhs, rhs, **fields)
@@ -273,7 +272,7 @@ def run_many(
     return list(zip(members, results, strict=False))
 
 
-def run_parts(relation: Relation, task: Task, lhs: U64, **fields: Any) -> list[Bundle]:
+def run_parts(relation: Relation, task: PartTask, lhs: U64, **fields: Any) -> list[Bundle]:
     """The results of a task on the groups of one left-hand side, a mask: the most selective column divides
     the rows; without one they are one part."""
     place = {c: i for i, c in enumerate(relation.ranking())}
@@ -293,17 +292,8 @@ def _n_parts(relation: Relation, n_pivots: int, n_dependencies: int) -> int:
 
 
 def _payload(relation: Relation, pivot: int, part: int, n_parts: int, **fields: Any) -> Payload:
-    return relation.payload(pivot=pivot, part=part, n_parts=n_parts, **fields)
+    return relation.payload(segments=relation.live, pivot=pivot, part=part, n_parts=n_parts, **fields)
 
 
-def _run(relation: Relation, task: Task, payloads: list[Payload], work: float) -> list[Bundle]:
-    """The answers to payloads; one job, or two where rows are sent and some questions have no pivot."""
-    if not relation.n_rows:
-        return []
-    ns = NS_GROUPS * work
-    is_sent = [p["pivot"] != NO_PIVOT and is_worth_it(relation, ns) for p in payloads]
-    sent = [p for p, one in zip(payloads, is_sent, strict=True) if one]
-    read = [{**p, "segments": relation.live} for p, one in zip(payloads, is_sent, strict=True) if not one]
-    by_shuffle = map(unpack, answer_by_shuffle(relation, task, sent) if sent else ())
-    by_segment = iter(relation.run(task, read, ns) if read else ())
-    return [next(by_shuffle if one else by_segment) for one in is_sent]
+def _run(relation: Relation, task: PartTask, payloads: list[Payload], work: float) -> list[Bundle]:
+    return answers(relation, SENDING, task, payloads if relation.n_rows else [], NS_GROUPS * work)

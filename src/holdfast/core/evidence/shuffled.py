@@ -170,7 +170,7 @@ def find_repeated(blocks: Blocks, payload: Payload) -> Sent:
     repeated = order[np.repeat(sizes, sizes) > 1]
     repeated = repeated[many[repeated] == 0]
     meta = {"pivot": str(payload["pivot"])}
-    for number, at in _groups(segment[repeated]):
+    for number, at in grouped(segment[repeated]):
         yield number, pack({"code": code[repeated[at]]}, meta)
     for number in range(payload["n_segments"]) if payload["part"] == 0 else ():
         yield number, pack({"code": code[:0]}, meta)
@@ -297,15 +297,20 @@ def packed_rows(segment: Segment, rows: I64, columns: Sequence[int], **more: NDA
     return pack({"row_id": segment.row_ids(rows), "count": np.array(counts, np.int32), **arrays, **more}, {})
 
 
-def numbered(bundles: Sequence[Bundle], n_columns: int) -> tuple[I32, I64]:
+def numbered(
+    bundles: Sequence[Bundle], n_columns: int, alike: Sequence[Sequence[int]] | None = None
+) -> tuple[I32, I64]:
     """(matrix int32[n_rows, n_columns], n_ids int64[n_columns]): numbers that equal values of a column share
-    and no others do, 0 for NULL; all of column c are below n_ids[c]."""
+    and no others do, 0 for NULL; all of column c are below n_ids[c]. Of types that have an order larger
+    values have larger numbers. Columns that are `alike` share them; without it, each has its own.
+    """
     received = [list(unpacked_columns(b, n_columns)) for b in bundles]
     starts = np.cumsum([0, *(len(b.array("row_id")) for b in bundles)])
     matrix, n_ids = np.empty((starts[-1], n_columns), np.int32), np.ones(n_columns, np.int64)
-    for j in range(n_columns):
+    for some in [[j] for j in range(n_columns)] if alike is None else alike:
         key, check = (
-            np.concatenate([np.empty(0, np.uint64), *(columns[j][i] for columns in received)]) for i in (1, 2)
+            np.concatenate([np.empty(0, np.uint64), *(columns[j][i] for j in some for columns in received)])
+            for i in (1, 2)
         )
         order = np.lexsort((check, key))
         change = np.zeros(len(order), np.bool_)
@@ -313,12 +318,13 @@ def numbered(bundles: Sequence[Bundle], n_columns: int) -> tuple[I32, I64]:
         numbers = np.empty(len(order), np.int32)
         numbers[order] = np.cumsum(change, dtype=np.int32) + 1
         numbers[(key == 0) & (check == NULL_CHECK)] = 0
-        n_ids[j] = int(numbers.max(initial=0)) + 1
+        n_ids[some] = int(numbers.max(initial=0)) + 1
         first = 0
-        for columns, start, end in zip(received, starts, starts[1:], strict=False):
-            codes, keys, _ = columns[j]
-            matrix[start:end, j] = numbers[first : first + len(keys)][codes]
-            first += len(keys)
+        for j in some:
+            for columns, start, end in zip(received, starts, starts[1:], strict=False):
+                codes, keys, _ = columns[j]
+                matrix[start:end, j] = numbers[first : first + len(keys)][codes]
+                first += len(keys)
     return matrix, n_ids
 
 
@@ -374,10 +380,10 @@ def identities_in(segment: Segment, column: int, codes: I32 | None = None) -> tu
 
 def by_part(keys: U64, n_parts: int) -> Iterator[tuple[int, I64]]:
     """(part, which of the keys fall into it)."""
-    return _groups(((keys * _SPREAD) >> np.uint64(32)) % np.uint64(n_parts))
+    return grouped(((keys * _SPREAD) >> np.uint64(32)) % np.uint64(n_parts))
 
 
-def _groups(numbers: NDArray[Any]) -> Iterator[tuple[int, I64]]:
+def grouped(numbers: NDArray[Any]) -> Iterator[tuple[int, I64]]:
     """(number, where it stands) for each that occurs."""
     order = np.argsort(numbers, kind="stable")
     bounds = np.flatnonzero(np.diff(numbers[order])) + 1

@@ -139,8 +139,8 @@ def newest_kept(root: Root, seen: int = 0) -> int:
     """The Delta version of the newest entry that has a copy, the seen one or a newer one; -1 if none has."""
     try:
         if isinstance(root, Bucket):
-            kept = root.entries(f"{FOLDER}/{_NEWEST}", after=copy_name(seen - 1))
-            names = [entry.name.rpartition("/")[2] for entry in kept]
+            copies = root.entries(f"{FOLDER}/{_NEWEST}", after=copy_name(seen - 1))
+            names = [entry.name.rpartition("/")[2] for entry in copies]
         else:
             names = os.listdir(root / FOLDER / _NEWEST)
     except OSError:
