@@ -840,7 +840,7 @@ def test_a_json_batch_for_a_table(tmp_path: Path) -> None:
 
 # --- errors -----------------------------------------------------------------------------------------
 
-HUGE = "z" * 100_000
+HUGE = "z" * 20_000
 BREAK: list[tuple[str, str | bytes | None, dict[str, Any], type[HoldfastError], str]] = [
     ("empty.csv", b"", {}, SourceError, "empty.csv for table 'orders' is empty: it has no header"),
     ("empty.csv", b"\n\r\n\n", {}, SourceError, "is empty: it has no header"),
@@ -1184,7 +1184,8 @@ def test_of_a_compressed_file_only_the_beginning_is_decompressed_to_plan_it(
 ) -> None:
     """Tasks read the rest: a header is not worth gigabytes on the driver."""
     rng = np.random.default_rng(1)
-    words = [rng.bytes(40).hex() for _ in range(120_000)]
+    words = [rng.bytes(40).hex() for _ in range(30_000)]
+    monkeypatch.setattr(beginnings, "SAMPLE_BYTES", 1 << 19)
     line = "{i},{word}\n" if kind == "csv" else '{{"id":{i},"word":"{word}"}}\n'
     text = "id,word\n" * (kind == "csv") + "".join(line.format(i=i, word=w) for i, w in enumerate(words))
     path = tmp_path / f"a.{kind}{ending}"
