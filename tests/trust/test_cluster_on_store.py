@@ -134,6 +134,7 @@ TASKS = {
     "run differing locate_pairs",
     "run facts look_at_segment",
     "run group_tasks measure_part",
+    "run group_tasks violating_part",
     "run index put_piece",
     "run match count_dropped",
     "run match link_tables",
