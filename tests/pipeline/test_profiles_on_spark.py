@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 
 import holdfast
+from holdfast.core.engine.engine import Engine
+from holdfast.core.evidence import shuffled
 from holdfast.core.rows import some_rows
 from holdfast.profile import column_counts, tally, value_ranking
 
@@ -82,3 +84,17 @@ def test_many_values_are_one_job(
         assert ws.writer.engine.jobs == before + 1
         assert [p.n_distinct for p in profile] == [600, 2, 97, 400]
         assert ws.writer.engine.jobs == before + 1
+        # Of a large table on a cluster each segment is counted once, and sends what it has.
+        monkeypatch.setattr(value_ranking, "RANGE_VALUES", 50)
+        monkeypatch.setattr(shuffled, "SHUFFLED_ROWS", 0)
+        monkeypatch.setattr(Engine, "shuffles", True)
+        sent: list[str] = []
+        exchange = Engine.exchange
+
+        def noted(self: Engine, produce: Any, *arguments: Any, **how: Any) -> list[bytes]:
+            sent.append(produce.__name__)
+            return exchange(self, produce, *arguments, **how)
+
+        monkeypatch.setattr(Engine, "exchange", noted)
+        assert ws.profiles.of("t").to_dict() == profile.to_dict()
+        assert sent == ["send_counts"]
