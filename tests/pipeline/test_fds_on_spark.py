@@ -136,15 +136,15 @@ def test_the_same_script_by_shuffle(opened: Opener, tmp_path: Path, monkeypatch:
     exchange = Engine.exchange
 
     def counted(self: Engine, *arguments: Any, **how: Any) -> list[bytes]:
-        relayed.append(len(how["relays"]))
+        relayed.append(len(how.get("relays", ())))
         return exchange(self, *arguments, **how)
 
     monkeypatch.setattr(shuffled, "SHUFFLED_ROWS", 0)
     monkeypatch.setattr(Engine, "shuffles", True)
     monkeypatch.setattr(Engine, "exchange", counted)
     assert script(opened("spark"), tmp_path / "b", **options) == expected
-    assert len(relayed) > 3
-    assert set(relayed) == {2}
+    assert relayed.count(2) > 3
+    assert set(relayed) == {0, 2}  # groups of rows, for explanations and errors, need no relay
 
 
 def skewed(first: int, n: int) -> pa.Table:
