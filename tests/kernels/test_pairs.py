@@ -141,6 +141,11 @@ def test_choose_lists(case: Lookup) -> None:
         starts.tolist(), ends.tolist(), translated.tolist(), case.probes.tolist()
     )
     assert chosen.tolist() == expected
+    walked = [
+        sum(ends[i][b] - starts[i][b] for b, of_row in enumerate(expected) if i in of_row)
+        for i in range(len(starts))
+    ]
+    assert pairs.count_entries(starts, ends, chosen).tolist() == walked
 
 
 @given(lookups(), st.data())
@@ -151,6 +156,15 @@ def test_probe(case: Lookup, data: st.DataObject) -> None:
         columns = data.draw(st.sets(st.integers(0, len(case.codes) - 1), max_size=3))
         rhs[i, : len(columns)] = sorted(columns)
     chosen = pairs.choose_lists(starts, ends, case.translated[case.indexed], case.probes)
+    # Words of few bits: rows that differ have equal ones.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pairs, "WORD_BITS", data.draw(st.sampled_from([1, 2, 64])))
+        patch.setattr(pairs, "WORD_COLUMNS", data.draw(st.sampled_from([1, 2, 16])))
+        words = data.draw(
+            st.sampled_from(
+                [pairs.NO_WORDS, pairs.row_words(case.codes, case.translated, case.probe_columns)]
+            )
+        )
     found: Evidence = {}
     for i, column in enumerate(case.indexed):
         masks, witnesses = pairs.probe(
@@ -166,6 +180,7 @@ def test_probe(case: Lookup, data: st.DataObject) -> None:
             case.probe_columns,
             rhs,
             case.own,
+            words,
         )
         here = evidence_of(masks, witnesses)
         expected = reference.probe(

@@ -38,8 +38,8 @@ def pairs_evidence(
 
 
 def choose_lists(starts: Columns, ends: Columns, translated: Columns, probes: Columns) -> list[list[int]]:
-    """The shortest list of each probe; one that only this probe walks is left for a list that others walk
-    too, if that is at most twice as long. Probes are looked at in order."""
+    """For each batch row the shortest list of each probe; one that only this probe walks is left for one that
+    others walk too, if that is at most twice as long. Probes are looked at in order."""
     chosen = [[-1] * len(starts[0]) for _ in probes]
     for b in range(len(starts[0])):
         length = [end[b] - start[b] for start, end in zip(starts, ends, strict=True)]
@@ -58,7 +58,7 @@ def choose_lists(starts: Columns, ends: Columns, translated: Columns, probes: Co
                 own[s] = shared[0] if shared else own[s]
         for s, k in own.items():
             chosen[s][b] = k
-    return chosen
+    return [list(of_row) for of_row in zip(*chosen, strict=True)]
 
 
 def probe(
@@ -84,7 +84,7 @@ def probe(
             if (own and r >= b) or not live[r] or codes[index_column][r] != translated[index_column][b]:
                 continue
             if any(
-                looked_up[s][b]
+                looked_up[b][s]
                 and all(codes[c][r] == translated[c][b] for c in columns if c >= 0)
                 and (rhs[s][0] < 0 or any(codes[c][r] != translated[c][b] for c in rhs[s] if c >= 0))
                 for s, columns in enumerate(probes)

@@ -36,6 +36,8 @@ I64 = NDArray[np.int64]
 
 # What it takes on one core to compare a pair of rows, in ns; pairs are estimated from posting lists.
 NS_PAIR = 40
+# A random access takes as long as making the words of so many rows.
+ENTRIES_WORTH_WORDS = 4
 
 
 def probe(
@@ -204,7 +206,11 @@ def probe_pairs(
             at = slot[probe.columns[0]]
             rows = lists[at], starts[at], ends[at]
             rhs_columns = np.array(probe.rhs, dtype=np.int32)
-            chosen[i, ~pairs.contradicted(segment.codes, segment.live, translated, *rows, rhs_columns)] = -1
+            chosen[~pairs.contradicted(segment.codes, segment.live, translated, *rows, rhs_columns), i] = -1
+    n_entries = pairs.count_entries(starts, ends, chosen)
+    words = pairs.NO_WORDS
+    if n_entries.sum() * ENTRIES_WORTH_WORDS > segment.ref.n_rows:
+        words = pairs.row_words(segment.codes, translated, columns)
     evidence = [
         pairs.probe(
             segment.codes,
@@ -219,11 +225,14 @@ def probe_pairs(
             columns,
             rhs,
             within,
+            words,
         )
         for i, c in enumerate(indexed)
+        if n_entries[i]
     ]
-    masks = np.concatenate([m for m, _ in evidence])
-    witnesses = np.concatenate([w for _, w in evidence])
+    n_words = n_words_for(len(segment.schema))
+    masks = np.concatenate([np.empty((0, n_words), np.uint64), *(m for m, _ in evidence)])
+    witnesses = np.concatenate([np.empty((0, WITNESSES, 2), np.int64), *(w for _, w in evidence)])
     return masks, witnesses
 
 
@@ -242,7 +251,7 @@ def all_pairs(segment: Segment, other: Segment, nulls_distinct: bool, *, within:
         np.arange(n_rows, dtype=np.int32),
         np.zeros(n_other, dtype=np.int32),
         np.where(other.live, n_rows, 0).astype(np.int32),
-        np.zeros((1, n_other), dtype=np.int32),
+        np.zeros((n_other, 1), dtype=np.int32),
         0,
         -1,
         nothing,
