@@ -147,6 +147,7 @@ LIMITS: dict[bool, list[tuple[Any, str, list[int]]]] = {
         (refute, "PART_ROWS", [2, 5, 1 << 21]),
         (validation, "MATRIX_VALUES", [0, 1 << 25]),
         (validation, "MATRIX_SHARE", [1, 8]),
+        (validation, "FEW_SEGMENTS", [0, 8]),
         (validation, "NARROWED_ROWS", [0, 4, 1 << 16]),
     ],
     True: [

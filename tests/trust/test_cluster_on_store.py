@@ -134,7 +134,6 @@ TASKS = {
     "run differing compare_bucket",
     "run differing locate_pairs",
     "run facts look_at_segment",
-    "run group_tasks measure_part",
     "run group_tasks violating_part",
     "run index put_piece",
     "run match count_dropped",

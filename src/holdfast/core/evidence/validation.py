@@ -44,6 +44,8 @@ NARROWED_ROWS = 1 << 16
 # Rows that an empty left-hand side is climbed from, besides those that prove that a column varies; and rows
 # of the largest clusters that are looked at first.
 SAMPLE_ROWS = 1 << 11
+# Of so many segments each is looked for among rows: 1 ns a row and segment.
+FEW_SEGMENTS = 8
 # Rows of each of these clusters.
 CLUSTER_ROWS = 1 << 6
 
@@ -128,11 +130,16 @@ class Layout:
 
     def _by_segment(self, rows: I32) -> Iterator[tuple[int, I64, I32]]:
         """(segment, which of the rows are there, their positions)."""
-        owner = np.searchsorted(self.starts[1:], rows, side="right")
-        for i, positions in enumerate(self.positions):
-            at = np.flatnonzero(owner == i)
+        n_segments = len(self.positions)
+        owner = np.searchsorted(self.starts[1:], rows, side="right").astype(np.uint16)
+        if n_segments <= FEW_SEGMENTS:
+            each = [np.flatnonzero(owner == i) for i in range(n_segments)]
+        else:  # small numbers are sorted by their digits: 10 ns a row, whatever the segments
+            ends = np.cumsum(np.bincount(owner, minlength=n_segments))
+            each = np.split(np.argsort(owner, kind="stable"), ends[:-1])
+        for i, at in enumerate(each):
             if len(at):
-                yield i, at, positions[rows[at] - self.starts[i]]
+                yield i, at, self.positions[i][rows[at] - self.starts[i]]
 
 
 @lru_cache(maxsize=1)
