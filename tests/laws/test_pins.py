@@ -165,7 +165,22 @@ def test_shares_compare_exactly(n: int, total: int, percent: Decimal) -> None:
     assert Terms(written).allows(n, total) == (100 * n <= Fraction(percent) * total)
 
 
-@pytest.mark.parametrize("text", ["-1", "101%", "1.5", "few", "5 cows", "nan", "1e5", "%", "0x1", "inf%"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-1",
+        "101%",
+        "1.5",
+        "few",
+        "5 cows",
+        "nan",
+        "1e5",
+        "%",
+        "0x1",
+        "inf%",
+        "10000000000000000000.00000000001e-17%",
+    ],
+)
 def test_what_is_no_tolerance(text: str) -> None:
     with pytest.raises(UsageError, match="is no tolerance"):
         tolerance(text)
