@@ -28,7 +28,6 @@ from holdfast.core.words.sameness import DependencySet
 from holdfast.denial.constraints import PinnedCheck, PinnedRule, pinned_checks, pinned_rules
 from holdfast.errors import HoldfastError, UsageError, listing
 from holdfast.functional.refs import PinnedKey, key_ref
-from holdfast.inclusions.composite_state import Composite, stopped_texts
 from holdfast.inclusions.generator import PinnedInd
 from holdfast.kinds import Readers
 from holdfast.muting import unmuted
@@ -210,8 +209,8 @@ class _Draft:
         return PinnedRule(predicates, 0, ())
 
     def _ind(self, dependent: Side, referenced: Side, *, counted: bool) -> PinnedInd:
-        """An inclusion; of several columns, one that is listed, or was when it was pinned, unless its rows
-        are counted, or it is to go."""
+        """An inclusion; of several columns, one that holds, or did when it was pinned, unless its rows are
+        counted, or it is to go."""
         if len(dependent.columns) != len(referenced.columns):
             raise UsageError(f"{dependent} and {referenced} have different numbers of columns.")
         for side in (dependent, referenced):
@@ -223,23 +222,17 @@ class _Draft:
         )
         dependent = Side(dependent.table, tuple(a for a, _ in pairs))
         referenced = Side(referenced.table, tuple(b for _, b in pairs))
-        holds = self.inclusions.holds(dependent, referenced)
-        pinned = PinnedInd(dependent, referenced, holds)
+        pinned = PinnedInd(dependent, referenced, holds=False)
         before = self.pinned(dependent.table).get(_identity(dependent.table, pinned))
         known = before is not None and not before.terms.at_most
-        if len(pairs) > 1 and not holds and not known and not counted:
-            composites = self.inclusions.composites
-            if not composites.decides(Composite(dependent, referenced)):
-                raise UsageError(
-                    f"{dependent} in {referenced} has more columns than the inclusions that are kept. "
-                    + " ".join(f"{text}." for text in stopped_texts(composites, [dependent.table]))
-                    + " Raise the bound with --max-arity of 'holdfast track', or leave columns out with "
-                    "--exclude."
-                )
+        if len(pairs) == 1 or known or counted:
+            return pinned
+        from holdfast.inclusions.inclusions import settled_pin
+
+        if not settled_pin(self.inclusions, pinned, self.rows).holds:
             raise UsageError(
-                f"{dependent} in {referenced} does not hold now, or its right side contains no key; of "
-                "several columns only inclusions in a key are kept. 'holdfast show --kind ind --all' lists "
-                "them. With a tolerance (--at-most) any can be pinned: its rows are counted."
+                f"{dependent} in {referenced} does not hold now. 'holdfast violations' lists the rows "
+                "against it; with a tolerance (--at-most) it can be pinned: they are counted."
             )
         return pinned
 
@@ -295,11 +288,7 @@ class _Draft:
             elif isinstance(pin, PinnedInd):
                 from holdfast.inclusions.inclusions import settled_pin
 
-                # Of several columns it may be wider than what is listed: then as it was.
-                several = len(pin.dependent.columns) > 1 and not pin.terms.at_most
-                if several and isinstance(known, PinnedInd) and not known.terms.at_most:
-                    pin = replace(pin, holds=known.holds)
-                verified[identity] = settled_pin(self.inclusions, pin, pin.holds, self.rows)
+                verified[identity] = settled_pin(self.inclusions, pin, self.rows)
             elif known is not None:  # counted already
                 verified[identity] = replace(known, terms=pin.terms)
             elif isinstance(pin, PinnedRule):

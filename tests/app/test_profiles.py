@@ -91,6 +91,38 @@ def test_what_breaks_is_told_with_its_row(
     assert (told["holds"], told["since"]) == (True, 3)
 
 
+def test_what_the_log_says_of_a_rule_is_so_until_rows_come(tmp_path: Path) -> None:
+    """A rule that another one implies may be violated later on: no list of changes has that."""
+    asked = "x in ('a', 'b')"
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+
+        def rows(first: int, texts: str) -> pa.Table:
+            return pa.table({"n": range(first, first + len(texts)), "x": list(texts)})
+
+        def said() -> list[tuple[int, int | None, bool | None]]:
+            return [(s.first, s.last, s.holds) for s in ws.profiles.life("t", asked)]
+
+        ws.track("t", rows(0, "aaaabbbb"), row_key=["n"], kinds=("profile",))
+        ws.apply("t", deletes=rows(4, "bbbb"))
+        assert asked not in {d.name for d in ws.dependencies("profile")}
+        assert said() == [(1, None, True)]
+        ws.apply("t", inserts=rows(8, "bbbb"))
+        assert said() == [(1, None, True)]
+        assert ws.explain("t", asked).since == 1
+        assert ws.since("t", [d for d in ws.dependencies("profile") if d.name == asked]) == [1]
+        ws.apply("t", deletes=rows(8, "bbbb"))
+        ws.apply("t", inserts=rows(12, "z"))
+        assert not ws.explain("t", asked).holds
+        assert said() == [(1, 4, True), (5, None, None)]
+        ws.apply("t", deletes=rows(12, "z"), inserts=rows(13, "bbbb"))
+        assert said() == [(1, 4, True), (5, 5, None), (6, None, True)]
+        ws.apply("t", inserts=rows(17, "z"))
+        ws.apply("t", inserts=rows(18, "c"))
+        assert said()[3:] == [(7, None, False)]
+        ws.apply("t", deletes=rows(17, "zc"))
+        assert said()[3:] == [(7, 8, False), (9, None, True)]
+
+
 def test_a_line_has_times_and_numbers_as_a_whole(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     times = [f"2026-01-01T08:00:0{i}.250000+00:00" for i in (0, 0, 1)]

@@ -222,6 +222,24 @@ def test_a_bound_hides_the_past_of_wider_combinations(tracked: Opener) -> None:
     assert ws.explain("t", ["c"]).since == 2
 
 
+def test_a_bound_hides_when_a_wider_combination_turned(tracked: Opener) -> None:
+    """A key inside it is gone, and it is unique still: the next cover says nothing of it."""
+    ws = tracked({"a": [1, 2], "b": [1, 2], "c": [1, 1]}, max_columns=1)
+    ws.apply("t", inserts=ints({"a": [1], "b": [2], "c": [1]}))
+    told = ws.explain("t", ["a", "b"])
+    assert (told.unique, told.minimal, told.since, told.turned) == (True, True, None, None)
+    assert ws.explain("t", ["a", "b", "c"]).minimal is None
+    ws.apply("t", inserts=ints({"a": [1], "b": [2], "c": [2]}))
+    told = ws.explain("t", ["a", "b"])
+    assert (told.unique, told.minimal, told.since, told.turned) == (False, False, None, None)
+    assert ws.explain("t", ["a"]).since == 2
+    rows = {"a": [1], "b": [2], "c": [1]}
+    ws.apply("t", deletes=ints(rows))
+    ws.apply("t", deletes=ints(rows | {"c": [2]}))
+    told = ws.explain("t", ["a", "b"])
+    assert (told.unique, told.minimal, told.since, told.turned) == (True, False, None, None)
+
+
 def test_a_delete_looks_into_no_merged_segment_for_rows_that_were_never_merged(
     tracked: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:

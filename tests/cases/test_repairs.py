@@ -170,3 +170,9 @@ def test_no_nul_of_a_name_or_a_value_reaches_sql(tmp_path: Path, dialect: Dialec
     assert "-- no UPDATE: a text of SQL has no NUL in it\n" in script
     with pytest.raises(Untold, match="NUL"):
         sql_literal("a\0b", Type("text"), dialect)
+
+
+def test_small_decimals_are_written_to_the_last_digit() -> None:
+    """A number with an exponent would be a float of SQL, which has 17 digits."""
+    value, type_ = Decimal("0.00000012345678901234567890"), Type("decimal", precision=38, scale=26)
+    assert sql_literal(value, type_, "duckdb") == "0.00000012345678901234567890"

@@ -98,6 +98,12 @@ class Held:
         return oracle.Table(self.names, [self.written(r) for r in self.rows], as_text=self.as_text)
 
 
+def _decides(after: Composites, node: Composite) -> bool:
+    """Whether being listed says if an inclusion holds: not of more columns than were looked at."""
+    tables = node.dependent.table, node.referenced.table
+    return len(node.dependent.columns) <= after.stopped.get(tables, after.max_arity)
+
+
 def _telling(known: Composites) -> set[Composite]:
     """What is refuted and not by one of its parts alone: that of others is not known always."""
     invalid = {_pairs(c) for c in known.refuted}
@@ -189,12 +195,9 @@ class World:
         unary = oracle.inclusions(database)
         keys = {name: table.keys or () for name, table in tables.items()}
         truth = oracle.wide_inclusions(database, keys, self.max_arity)
-        widest = oracle.wide_inclusions(database, keys, 4)
-        pinned = [Composite(Side(*a), Side(*b)) for a, b in widest] + sorted(self.known.listed)
-        pinned = [c for c in pinned if {c.dependent.table, c.referenced.table} <= tables.keys()]
         basis, self.basis = self.basis, (sorted(unary), {t: rows.keys for t, rows in tables.items()})
         same = self.basis == basis
-        step = maintain(self.known, unary, tables, self.max_arity, pinned, same_basis=same)
+        step = maintain(self.known, unary, tables, self.max_arity, same_basis=same)
         anew = maintain(Composites.empty(), unary, tables, self.max_arity).after
         assert step.after.valid == anew.valid
         assert step.after.listed == anew.listed
@@ -204,13 +207,9 @@ class World:
             (a, b) for a, b in truth if len(a[1]) <= step.after.stopped.get((a[0], b[0]), self.max_arity)
         }
         assert {_sides(c) for c in step.after.listed} == within
-        # What is pinned and has more columns than are listed is known all the same.
-        for node, holds in step.pinned.items():
-            assert holds == (_sides(node) in widest)
-        assert {c for c in pinned if not step.after.decides(c)} >= step.pinned.keys()
         for node in step.dropped:
             assert node in self.known.listed
-            assert not step.after.decides(node)
+            assert not _decides(step.after, node)
         for node, row_id in step.after.refuted.items():
             self.check_rows(node, [row_id])
         assert step.appeared == sorted(step.after.listed - self.known.listed)
@@ -224,7 +223,7 @@ class World:
                 keyed = any(set(key) <= set(referenced.columns) for key in keys[referenced.table])
                 narrow = len(dependent.columns) <= self.max_arity
                 # Without rows, it is a part of one column or the key that went.
-                assert row_ids or not (whole and keyed and narrow and step.after.decides(node))
+                assert row_ids or not (whole and keyed and narrow and _decides(step.after, node))
         self.known = Composites.from_dict(json.loads(json.dumps(step.after.to_dict())))
         assert self.known == step.after
         return step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +136,71 @@ def test_what_arrow_says(node: Node, rows: list[dict[str, Any]]) -> None:
         return pa.array([truth(Compared(left, op, partner=right), row) for row in rows], pa.bool_())
 
     assert violated(node, table, SCHEMA, compared).tolist() == [truth(node, row) is False for row in rows]
+
+
+@st.composite
+def wide_numbers(draw: st.DrawFn) -> tuple[Type, list[Decimal | None], list[Decimal]]:
+    """A type of wide decimals, values that differ in their last digits, constants at and between these."""
+    type_ = Type.parse(
+        draw(st.sampled_from(["decimal(38,0)", "decimal(38,2)", "decimal(60,60)", "decimal(76,30)"]))
+    )
+    base = draw(st.integers(10**29, 10 ** (type_.precision - 1)) | st.just(10**32)) * draw(
+        st.sampled_from([1, -1])
+    )
+    near = st.integers(-2, 2).map(lambda more: base + more)
+    with localcontext(prec=200):
+        values = draw(st.lists(st.none() | near.map(lambda n: Decimal(n).scaleb(-type_.scale)), max_size=6))
+        constants = st.builds(
+            lambda n, tenths, zeros: Decimal(f"{10 * n + tenths}{'0' * zeros}").scaleb(
+                -type_.scale - 1 - zeros
+            ),
+            near,
+            st.sampled_from([0, 0, 5]),
+            st.sampled_from([0, 40]),
+        )
+        return type_, values, draw(st.lists(constants, min_size=1, max_size=3))
+
+
+@given(wide_numbers(), st.sampled_from([*OPERATORS, "in"]))
+def test_wide_decimals_compare_to_the_last_digit(
+    drawn: tuple[Type, list[Decimal | None], list[Decimal]], op: str
+) -> None:
+    type_, values, constants = drawn
+    schema = Schema((Column("x", type_),))
+    text = f"x in ({', '.join(f'{c:f}' for c in constants)})" if op == "in" else f"x {op} {constants[0]:f}"
+    node = read_condition(text, schema)
+    assert read_condition(formula_of(node), schema) == node
+    answer = violated(node, {"x": pa.array(values, arrow_type(type_))}, schema)
+    assert answer.tolist() == [truth(node, {"x": value}) is False for value in values]
+
+
+@pytest.mark.parametrize(
+    ("type_", "values", "rule", "n_violating"),
+    [
+        (pa.decimal128(38, 0), [f"{10**32}", f"{10**32 + 1}", f"{10**32 + 2}"], f"x >= {10**32 + 1}", 1),
+        (
+            pa.decimal128(38, 0),
+            [f"{10**32}", f"{10**32 + 1}", f"{10**32 + 2}"],
+            f"x in ({10**32 + 1}, {10**32 + 2})",
+            1,
+        ),
+        (
+            pa.decimal128(38, 2),
+            ["1234567890123456789012345678.12", "1234567890123456789012345678.13"],
+            "x = 1234567890123456789012345678.12",
+            1,
+        ),
+        (pa.decimal256(60, 0), [f"{10**59 - 1}", f"{10**59 - 2}"], f"x < {10**59 - 1}", 1),
+    ],
+)
+def test_wide_decimals_are_pinned_to_the_last_digit(
+    tmp_path: Path, type_: pa.DataType, values: list[str], rule: str, n_violating: int
+) -> None:
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("t", pa.table({"x": pa.array([Decimal(v) for v in values], type_)}), kinds=("ucc",))
+        assert ws.violations("t", rule).n_violating == n_violating
+        assert not ws.explain("t", rule).holds
+        ws.pin("t", rule, at_most=n_violating)
 
 
 @given(NODES)

@@ -83,10 +83,7 @@ def check(pins: list[Pin], rows: list[Row], ids: set[int], *, distinct: bool) ->
         else:
             assert pin.n_violations == n, str(pin)
             assert pin.error == n / max(1, total)
-        if pin.kind == "ind" and not pin.terms.at_most and not any(r[1] is not None for r in rows):
-            assert not pin.holds  # without a value it is no inclusion
-        else:
-            assert pin.holds == allowed(pin.terms.at_most, n, total), str(pin)
+        assert pin.holds == allowed(pin.terms.at_most, n, total), str(pin)
 
 
 @given(st.data(), st.sampled_from([("equal", 0), ("equal", 1), ("distinct", 0)]), st.booleans())
@@ -168,7 +165,22 @@ def test_shares_compare_exactly(n: int, total: int, percent: Decimal) -> None:
     assert Terms(written).allows(n, total) == (100 * n <= Fraction(percent) * total)
 
 
-@pytest.mark.parametrize("text", ["-1", "101%", "1.5", "few", "5 cows", "nan", "1e5", "%", "0x1", "inf%"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-1",
+        "101%",
+        "1.5",
+        "few",
+        "5 cows",
+        "nan",
+        "1e5",
+        "%",
+        "0x1",
+        "inf%",
+        "10000000000000000000.00000000001e-17%",
+    ],
+)
 def test_what_is_no_tolerance(text: str) -> None:
     with pytest.raises(UsageError, match="is no tolerance"):
         tolerance(text)
@@ -261,7 +273,7 @@ PAIR = st.tuples(st.none() | st.integers(0, 2), st.none() | st.integers(0, 2))
 
 @given(st.data(), st.booleans())
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-def test_a_reference_of_several_columns_with_a_tolerance(data: st.DataObject, keyed: bool) -> None:
+def test_a_reference_of_several_columns(data: st.DataObject, keyed: bool) -> None:
     """Whether its right side has a key or not: the rows whose combination is missing, after every batch."""
 
     def pairs_table(rows: Mapping[int, Sequence[int | None]]) -> pa.Table:
@@ -288,7 +300,7 @@ def test_a_reference_of_several_columns_with_a_tolerance(data: st.DataObject, ke
             asked = [pair for pair in rows["left"].values() if pair != (None, None)]
             missing = [pair for pair in asked if not any(covers(other, pair) for other in there)]
             n = len(missing)
-            assert pin.n_violations == n
+            assert pin.n_violations == (n if pin.terms.at_most else None)
             assert pin.holds == allowed(pin.terms.at_most, n, len(rows["left"]))
             explained = ws.inds.explain(Side("left", ("x", "y")), to)
             assert (explained.holds, explained.ind.missing_rows) == (not n, n)
@@ -303,8 +315,16 @@ def test_a_reference_of_several_columns_with_a_tolerance(data: st.DataObject, ke
             assert life[-1].holds in (None, explained.holds)
             assert explained.since == (None if life[-1].holds is None else life[-1].first)
 
-        at_most = AT_MOST.filter(bool)
-        judge([ws.pin("left", ["x", "y"], referenced=to, at_most=data.draw(at_most))])
+        def pin_it() -> None:
+            """On any terms; without a tolerance only if it holds."""
+            at_most, now = data.draw(AT_MOST), ws.inds.explain(Side("left", ("x", "y")), to)
+            if at_most or now.holds or [p.terms.at_most for p in ws.pins()] == [""]:
+                judge([ws.pin("left", ["x", "y"], referenced=to, at_most=at_most)])
+            else:
+                with pytest.raises(UsageError, match="does not hold now"):
+                    ws.pin("left", ["x", "y"], referenced=to)
+
+        pin_it()
         for step in range(1, data.draw(st.integers(2, 5))):
             table = data.draw(st.sampled_from(["left", "right"]))
             removable = st.sampled_from(sorted(rows[table])) if rows[table] else st.nothing()
@@ -323,9 +343,45 @@ def test_a_reference_of_several_columns_with_a_tolerance(data: st.DataObject, ke
                 ws.close()
                 ws = holdfast.open(f"{folder}/my.hold", engine="inline")
             if data.draw(st.booleans()):
-                judge([ws.pin("left", ["x", "y"], referenced=to, at_most=data.draw(at_most))])
-            judge(ws.pins())
+                pin_it()
+            if ws.pins():
+                judge(ws.pins())
         ws.close()
+
+
+def test_a_reference_holds_while_nothing_is_missing(tmp_path: Path) -> None:
+    """Whatever becomes of the key on its right side, and whether there is a value on its left one."""
+    kinds = ("ucc", "ind")
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+        ws.track("u", pa.table({"k": [1, 2], "l": [1, 1]}), kinds=kinds)
+        ws.track("c", pa.table({"a": [1, 1], "b": [1, 1]}), kinds=kinds)
+        to, single = Side("u", ("k", "l")), Side("u", ("k",))
+
+        def verdicts() -> set[bool]:
+            """Of the pins, `explain`, `violations` and the lives."""
+            explained = [ws.inds.explain(Side("c", c), s) for c, s in ((("a", "b"), to), (("a",), single))]
+            listed = [ws.inds.violations(Side("c", c), s) for c, s in ((("a", "b"), to), (("a",), single))]
+            lives = [ws.inds.life(Side("c", c), s)[-1] for c, s in ((("a", "b"), to), (("a",), single))]
+            known = {stretch.holds for stretch in lives} - {None}
+            return {p.holds for p in ws.pins()} | {x.holds for x in (*explained, *listed)} | known
+
+        ws.pin("c", ["a", "b"], referenced=to)
+        ws.pin("c", ["a"], referenced=single)
+        change = ws.apply("u", inserts=pa.table({"k": [1], "l": [1]}))
+        assert change.broken_pins == []
+        assert verdicts() == {True}
+        ws.pin("c", ["a", "b"], referenced=to, remove=True)
+        assert ws.pin("c", ["a", "b"], referenced=to).holds
+        assert ws.pin_all([Wanted("c", ("a", "b"), to, terms={"owner": "ann"})]).pinned[0].holds
+        gone = pa.table({"a": [1, 1], "b": [1, 1]})
+        nulls = pa.table({"a": pa.nulls(2, pa.int64()), "b": pa.nulls(2, pa.int64())})
+        for batch in ({"deletes": gone, "inserts": nulls}, {"deletes": nulls}):
+            assert ws.apply("c", **batch).broken_pins == []
+            assert verdicts() == {True}
+        assert ws.pin("c", ["b"], referenced=single).holds
+        assert len(ws.apply("c", inserts=pa.table({"a": [1], "b": [7]})).broken_pins) == 2
+        assert len(ws.apply("c", inserts=pa.table({"a": [7], "b": [1]})).broken_pins) == 3
+        assert verdicts() == {False}
 
 
 def test_whatever_explain_takes_is_pinned(tmp_path: Path) -> None:

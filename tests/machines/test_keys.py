@@ -58,6 +58,7 @@ class Keys(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(prefix="holdfast-machine-"))
         self.ws = holdfast.open(self.folder / "w", engine="inline")
         self.recorded: dict[int, tuple[Any, int, Any]] = {}  # version -> keys, rows, maximal non-uniques
+        self.rows_at: dict[int, list[Row]] = {}  # by version
         self.deleted: list[Row] = []
         self.tracked = False
 
@@ -282,21 +283,22 @@ class Keys(RuleBasedStateMachine):
         keys = self.keys(self.rows)
         assert told.columns == names
         assert told.unique == unique
-        assert told.minimal == (names in keys)
+        minimal = names in self.named(oracle.minimal_uniques(self.rows, self.shape.n_columns, self.nulls))
+        assert told.minimal in (minimal, None)
+        assert told.minimal is not None or len(names) > (self.bound or len(names)) + 1
         assert {k.columns for k in told.keys} == {k for k in keys if set(k) <= set(names)}
         assert bool(told.duplicates) == (not unique)
         for pair in told.duplicates:
             self.check_pair(pair, names, self.rows)
-        if self.bound is None or len(names) <= self.bound:
-            spell = [
-                bool([k for k in self.recorded[v][0] if set(k) <= set(names)]) for v in sorted(self.recorded)
-            ]
-            since = len(spell) - next((i for i, u in enumerate(reversed(spell)) if u != unique), len(spell))
-            assert told.since == since + 1
-            assert (told.turned is None) == (since == 0)
-            if not unique and told.turned is not None:
-                assert told.turned_by
-                assert told.turned.version == told.since
+        versions = sorted(self.rows_at)
+        spell = [oracle.is_unique(self.rows_at[v], positions, self.nulls) for v in versions]
+        since = len(spell) - next((i for i, u in enumerate(reversed(spell)) if u != unique), len(spell))
+        wide = self.bound is not None and len(names) > self.bound
+        assert told.since == versions[since] or (wide and told.since is None)
+        assert (told.turned is None) == (since == 0 or told.since is None)
+        if told.turned is not None:
+            assert told.turned.version == told.since
+            assert unique or told.turned_by
 
     @rule()
     def verify(self) -> None:
@@ -356,6 +358,7 @@ class Keys(RuleBasedStateMachine):
         assert self.fold == self.keys(self.rows)
 
     def record(self) -> None:
+        self.rows_at[self.ws.version] = self.rows
         self.recorded[self.ws.version] = self.keys(self.rows), len(self.rows), self.non_uniques(self.rows)
 
     def check_version(self, version: int) -> None:

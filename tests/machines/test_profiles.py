@@ -88,6 +88,7 @@ class Profiles(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(prefix="holdfast-machine-"))
         self.ws = holdfast.open(self.folder / "w", engine="inline")
         self.recorded: dict[int, list[ColumnProfile]] = {}
+        self.rows_at: dict[int, list[Row]] = {}
         self.deleted: list[Row] = []
         self.rows: list[Row] = []
         self.tracked = False
@@ -116,6 +117,7 @@ class Profiles(RuleBasedStateMachine):
 
     def record(self) -> None:
         self.recorded[self.ws.version] = self.stored()
+        self.rows_at[self.ws.version] = self.rows
 
     def apply(self, new: list[Row], gone: list[Row]) -> None:
         before = {rule.formula for column in self.stored() for rule in column.rules}
@@ -218,14 +220,31 @@ class Profiles(RuleBasedStateMachine):
         rules = [rule for column in self.stored() for rule in column.rules]
         if not rules:
             return
-        asked = data.draw(st.sampled_from(rules)).formula
-        told = self.ws.explain(TABLE, asked)
-        versions = sorted(self.recorded)
-        held = [any(r.formula == asked for p in self.recorded[v] for r in p.rules) for v in versions]
-        since = versions[len(held) - next((i for i, h in enumerate(reversed(held)) if not h), len(held))]
+        asked = data.draw(st.sampled_from(rules))
+        told = self.ws.explain(TABLE, asked.formula)
         assert told.holds
-        assert told.since == since
-        assert self.ws.violations(TABLE, asked).n_violating == 0
+        assert told.since == self.ws.profiles.life(TABLE, asked.formula)[-1].first
+        assert [told.since] == self.ws.since(TABLE, [asked])
+        assert self.ws.violations(TABLE, asked.formula).n_violating == 0
+
+    @precondition(lambda self: self.tracked)
+    @rule(data=st.data())
+    def live(self, data: st.DataObject) -> None:
+        """Whatever was listed once: what its life says of a version its rows say, and where it was listed it
+        says so; what the log says of it is so until the next batch."""
+        listed = {v: {r.formula for p in columns for r in p.rules} for v, columns in self.recorded.items()}
+        every = sorted(set().union(*listed.values()))
+        if not every:
+            return
+        asked = data.draw(st.sampled_from(every))
+        life = self.ws.profiles.life(TABLE, asked)
+        assert life[-1].last is None
+        for stretch in life:
+            for version in range(stretch.first, (stretch.last or self.ws.version) + 1):
+                held = not self.against(asked, self.rows_at[version])
+                assert stretch.holds in (held, None)
+                if asked in listed[version] or asked in listed.get(version - 1, ()):
+                    assert stretch.holds is held
 
     @invariant()
     def matches_the_oracle(self) -> None:

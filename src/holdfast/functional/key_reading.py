@@ -42,7 +42,7 @@ class KeyExplanation(SelfExplaining):
     version: int
     unique: bool
     since: int | None  # the first version of the current spell; None where a bound hides it
-    minimal: bool
+    minimal: bool | None  # None where a bound hides it
     keys: tuple[Dependency, ...]  # the minimal keys inside it
     duplicates: tuple[Pair, ...]  # rows that prove it is not unique
     turned: CommitRow | None  # the commit that made it so, if it was otherwise before
@@ -140,20 +140,24 @@ class KeyReader:
         keys = self.inside(state, positions)
         unique = bool(keys)
         duplicates: tuple[Pair, ...] = ()
+        minimal: bool | None = any(key.columns == names for key in keys)
         if not unique:
             duplicates = self.duplicates(state, positions)
             unique = not duplicates  # possible only under a bound on the size of keys
+            if unique:
+                minimal = True if len(positions) == ref.max_columns + 1 else None
         since: int | None
         since, turned = self._spell(state, base, positions, now=unique)
-        if not keys and 0 < ref.max_columns < len(positions) and (unique or turned is None):
-            since, turned = None, None  # past covers say nothing of combinations wider than their bound
+        wide = 0 < ref.max_columns < len(positions)
+        if wide and (not keys or turned is not None):
+            since, turned = None, None  # covers say nothing of wider combinations without a key inside
         return KeyExplanation(
             table=table,
             columns=names,
             version=base,
             unique=unique,
             since=since,
-            minimal=any(key.columns == names for key in keys),
+            minimal=minimal,
             keys=tuple(keys),
             duplicates=duplicates,
             turned=turned,

@@ -86,11 +86,6 @@ class Composites:
             {pair: arity for pair, arity in self.stopped.items() if table not in pair},
         )
 
-    def decides(self, node: Composite) -> bool:
-        """Whether being listed says if an inclusion holds: not of more columns than were looked at."""
-        tables = node.dependent.table, node.referenced.table
-        return len(node.dependent.columns) <= self.stopped.get(tables, self.max_arity)
-
     def to_dict(self) -> dict[str, Any]:
         """By pair of tables, columns by number: nodes are many, and their names are long."""
         pairs = []

@@ -52,7 +52,6 @@ class CompositeStep:
     broke: list[tuple[Composite, list[int]]]
     appeared: list[Composite]
     dropped: list[Composite]  # were listed; now there are too many of their size to know
-    pinned: Mapping[Composite, bool]  # whether pinned ones of more columns than are listed hold
     n_checked: int  # sets of columns for which rows were looked at
 
 
@@ -61,7 +60,6 @@ def maintain(
     unary: Collection[tuple[tuple[str, str], tuple[str, str]]],
     tables: Tables,
     max_arity: int = MAX_ARITY,
-    pinned: Collection[Composite] = (),
     *,
     same_basis: bool = False,
 ) -> CompositeStep:
@@ -69,15 +67,14 @@ def maintain(
 
     `unary` are the inclusions of single columns that hold after it, as ((table, column), (table, column)).
     `tables` are all tables that take part in any; those of which nothing was added or deleted are as they
-    were. With `Composites.empty()` everything is found from scratch. `pinned` are looked at one by one where
-    they have more columns than are listed. `same_basis`: the inclusions of single columns and the keys are
-    those before the batch.
+    were. With `Composites.empty()` everything is found from scratch. `same_basis`: the inclusions of single
+    columns and the keys are those before the batch.
     """
     whole = known.max_arity != max_arity
-    if same_basis and not whole and all(map(known.decides, pinned)):
+    if same_basis and not whole:
         same, n_checked = _as_before(known, tables)
         if same is not None:
-            return CompositeStep(same, [], [], [], {}, n_checked)
+            return CompositeStep(same, [], [], [], n_checked)
     before = {pair: dict(nodes) for pair, nodes in known.by_tables.items()}
     pairs: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for (t, a), (u, b) in unary:
@@ -87,7 +84,6 @@ def maintain(
     refuted: dict[Composite, int] = {}
     stopped: dict[tuple[str, str], int] = {}
     lattices = []
-    untouched: set[tuple[str, str]] = set()
     for (t, u), columns in sorted(pairs.items()):
         if not whole and not tables[t].changed and not tables[u].changed:
             for name, row_id in before.get((t, u), {}).items():
@@ -95,7 +91,6 @@ def maintain(
                     valid.add(name)
                 else:
                     refuted[name] = row_id
-            untouched.add((t, u))
             stopped |= {(t, u): known.stopped[t, u]} if (t, u) in known.stopped else {}
             continue
         lattices.append(Lattice.of(tables, t, u, columns, before.get((t, u), {}), max_arity))
@@ -119,12 +114,6 @@ def maintain(
         [(name, rows.get(name, [])) for name in sorted(known.listed - listed - dropped)],
         sorted(listed - known.listed),
         sorted(dropped),
-        _pinned_hold(
-            tables,
-            lattices,
-            [p for p in pinned if (p.dependent.table, p.referenced.table) not in untouched],
-            max_arity,
-        ),
         n_checked,
     )
 
@@ -361,30 +350,6 @@ def _settle_level(tables: Tables, lattices: Sequence[Lattice], arity: int) -> in
     for lattice in lattices:
         lattice.close_level()
     return len(looks)
-
-
-def _pinned_hold(
-    tables: Tables, lattices: Sequence[Lattice], pinned: Collection[Composite], max_arity: int
-) -> dict[Composite, bool]:
-    """Whether pinned sets hold that have more columns than are settled: one job for all of them."""
-    holds: dict[Composite, bool] = {}
-    questions: list[tuple[Composite, Look]] = []
-    by_tables = {(lattice.dependent, lattice.referenced): lattice for lattice in lattices}
-    for composite in pinned:
-        lattice = by_tables.get((composite.dependent.table, composite.referenced.table))
-        if len(composite.dependent.columns) <= (max_arity if lattice is None else lattice.complete):
-            continue
-        if lattice is None:  # no column of the one table is included in one of the other
-            holds[composite] = False
-            continue
-        node = lattice.node_of(composite)
-        holds[composite] = lattice.is_open(node)
-        if holds[composite]:
-            parts = [part for part in (*_all_parts(node), node) if part not in lattice.valid]
-            questions += [(composite, lattice.look(part, everything=True)) for part in parts]
-    for (composite, _), rows in zip(questions, refuting_rows(tables, [a for _, a in questions]), strict=True):
-        holds[composite] &= not rows
-    return holds
 
 
 def _unknown(tables: Tables, lattice: Lattice, nodes: Sequence[tuple[Node, int]]) -> list[Node]:

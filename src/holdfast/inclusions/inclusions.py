@@ -24,7 +24,7 @@ from holdfast.inclusions.composite_state import (
 )
 from holdfast.inclusions.composites import CompositeStep
 from holdfast.inclusions.generator import GeneratorState, PinnedInd
-from holdfast.inclusions.ind_list import inds_of
+from holdfast.inclusions.ind_list import holds, inds_of
 from holdfast.inclusions.inds import Inclusions, IndStep
 from holdfast.inclusions.missing import ind_changes, orphans
 from holdfast.inclusions.pair_counts import pair_ids
@@ -49,8 +49,13 @@ class Known:
     def n_inds(self) -> int:
         return len(self.unary.holding) + len(self.composites.listed)
 
-    def holds(self, dependent: Side, referenced: Side) -> bool:
-        """Whether an inclusion holds; one of several columns only if it is listed."""
+    def holds(self, dependent: Side, referenced: Side) -> bool | None:
+        """Whether an inclusion misses nothing; None of several columns that were not looked at."""
+        if self._is_listed(dependent, referenced):
+            return True
+        return holds(self.state, self.unary.pairs, self.composites, dependent, referenced)
+
+    def _is_listed(self, dependent: Side, referenced: Side) -> bool:
         if len(dependent.columns) > 1:
             return Composite(dependent, referenced) in self.composites.listed
         ids = {name: i for i, name in self.state.names().items()}
@@ -108,7 +113,7 @@ def take_in(
     tables = {step.table for step in done}
     pins = tuple(
         # Of what the batch leaves alone nothing is counted again.
-        p if p.terms.at_most and not tables & p.tables else _settled(after, wide, p, relation)
+        settled_pin(after, p, relation) if tables & p.tables else p
         for p in state.pins
     )
     state = replace(state, pins=pins)
@@ -155,37 +160,21 @@ def _composite_step(
     with_keys = {t for t, rows in tables.items() if rows.keys is not None}
     pairs = unary.after.holding if with_keys else np.empty(0, np.uint64)
     held = ((names[p >> 32], names[p & 0xFFFFFFFF]) for p in pairs.tolist())
-    # Those with a tolerance are counted (`settled_pin`).
-    pinned = [
-        Composite(p.dependent, p.referenced)
-        for p in state.pins
-        if len(p.dependent.columns) > 1 and not p.terms.at_most
-    ]
     included = [p for p in held if p[1][0] in with_keys]
     before = known.composites
-    return composites.maintain(before, included, tables, state.max_arity, pinned, same_basis=same)
+    return composites.maintain(before, included, tables, state.max_arity, same_basis=same)
 
 
-def _settled(
-    after: Known, wide: CompositeStep, pin: PinnedInd, relation: Callable[[str], Relation]
-) -> PinnedInd:
-    """A pinned inclusion after a batch; of more columns than are listed, as its rows say or said before."""
-    node = Composite(pin.dependent, pin.referenced)
-    if pin.terms.at_most or len(pin.dependent.columns) == 1 or wide.after.decides(node):
-        holds = after.holds(pin.dependent, pin.referenced)
-    else:
-        holds = wide.pinned.get(node, pin.holds)
-    return settled_pin(after, pin, holds, relation)
+def settled_pin(known: Known, pin: PinnedInd, relation: Callable[[str], Relation]) -> PinnedInd:
+    """A pinned inclusion as it is now: it holds while no more rows than its terms allow miss their value.
 
-
-def settled_pin(known: Known, pin: PinnedInd, holds: bool, relation: Callable[[str], Relation]) -> PinnedInd:
-    """A pinned inclusion as it is now. With a tolerance the rows whose value is missing are counted; then
-    `holds` may be False of what holds.
-
-    The counts of pairs of columns have that number. Those of an append-only table have not: there its values
-    are looked up, by one job, if the inclusion does not hold; so are those of several columns.
+    What is listed has none, and the counts of pairs of columns have how many others miss theirs. Those of an
+    append-only table have not: there its values are looked up, by one job, if there is a tolerance; so are
+    those of several columns that were not looked at.
     """
+    holds = known.holds(pin.dependent, pin.referenced)
     if not pin.terms.at_most:
+        holds = not _rows_against(known, pin, relation) if holds is None else holds
         return replace(pin, holds=holds, n_violations=None, n_rows=0)
     rows = relation(pin.dependent.table)
     n = 0 if holds else _rows_against(known, pin, relation)

@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from holdfast.core.cover.history import Against
 from holdfast.core.words.dependency import Ind, Side
+from holdfast.inclusions.composite_state import Composites
 from holdfast.inclusions.generator import GeneratorState
 from holdfast.inclusions.pair_counts import PairCounts, pair_ids
+from holdfast.inclusions.several import node_of
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -71,6 +73,23 @@ def pairs_of(state: GeneratorState, dependent: Side, referenced: Side) -> U64 | 
             return None
         ids.append([table.first + table.columns.index(column) for column in side.columns])
     return pair_ids(*(np.array(side) for side in ids))
+
+
+def holds(
+    state: GeneratorState, pairs: PairCounts, composites: Composites, dependent: Side, referenced: Side
+) -> bool | None:
+    """Whether an inclusion misses nothing, as far as counts and combinations tell."""
+    wanted = pairs_of(state, dependent, referenced)
+    if wanted is None:
+        return None
+    if any(ind.missing_values for ind in inds_of(state, pairs, wanted)):
+        return False
+    if len(dependent.columns) == 1:
+        return True
+    node = node_of(state, dependent, referenced)
+    if node in composites.valid:
+        return True
+    return False if node in composites.refuted else None
 
 
 def against(state: GeneratorState, pairs: PairCounts, sides: tuple[Side, Side]) -> Against | None:

@@ -137,9 +137,10 @@ class IndReader:
 
     def _measured(self, state: GeneratorState, dependent: Side, referenced: Side, at: int | None) -> Ind:
         """One of several columns."""
+        from holdfast.inclusions.ind_list import holds
         from holdfast.inclusions.tuple_reading import misses
 
-        if self._holds(state, self._pair_counts(state), self._composites(state), dependent, referenced):
+        if holds(state, self._pair_counts(state), self._composites(state), dependent, referenced):
             return Ind(dependent, referenced, coverage=None)
         return misses(state, dependent, referenced, partial(self._rows, at=at))[0]
 
@@ -378,28 +379,11 @@ class IndReader:
         """Whether an inclusion held at a version; None where that is not known."""
         if any(state.table(side.table) is None for side in (dependent, referenced)):
             return None
+        from holdfast.inclusions.ind_list import holds
+
         pairs = PairCounts.load(self._tables.root, state.pairs)
         composites = read_composites(self._tables.root, state.composites)
-        return self._holds(state, pairs, composites, dependent, referenced)
-
-    @staticmethod
-    def _holds(
-        state: GeneratorState, pairs: PairCounts, composites: Composites, dependent: Side, referenced: Side
-    ) -> bool | None:
-        """Whether an inclusion holds, as far as counts and combinations tell."""
-        from holdfast.inclusions.ind_list import inds_of, pairs_of
-
-        wanted = pairs_of(state, dependent, referenced)
-        if wanted is None:
-            return None
-        if any(ind.missing_values for ind in inds_of(state, pairs, wanted)):
-            return False
-        if len(dependent.columns) == 1:
-            return True
-        node = node_of(state, dependent, referenced)
-        if node in composites.valid:
-            return True
-        return False if node in composites.refuted else None
+        return holds(state, pairs, composites, dependent, referenced)
 
     def _check_columns(self, *sides: Side) -> None:
         """An error unless all columns take part in inclusions."""

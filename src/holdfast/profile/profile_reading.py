@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.cover.history import Life, Past, life_of
@@ -199,41 +198,60 @@ class ProfileReader:
         rule = self._rule(state, question)
         assert rule is not None  # it `reads` the question
 
-        since, _ = self._past.spell(table, version, partial(self._listed_in, rule.formula), now=True)
+        [since] = self.since(state, [rule], version).tolist()
         return Explanation(rule, version, True, since, rule.reason)
 
     def since(self, state: TableState, rules: Sequence[ColumnRule], until: int) -> NDArray[np.int64]:
-        """Since which version each of some rules, which hold at one, has held: int64[n]."""
+        """Since which version each of some rules, which are listed at one, has held: int64[n]."""
         import numpy as np
 
         def holds(cover: FileRef, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
             formulas = {r.formula for column in read_profiles(self._tables.root, cover) for r in column.rules}
             return np.array([rules[i].formula in formulas for i in numbers])
 
-        return self._past.since(state.table, len(rules), until, holds)
+        since = self._past.since(state.table, len(rules), until, holds)
+        events = self._losses(state.table, until)
+        for i, rule in enumerate(rules):
+            if any(events.get(rule.formula, {}).values()):  # it held at versions that did not list it
+                since[i] = self._life(state.table, rule.formula, until, events[rule.formula])[-1].first
+        return since
 
     def life(self, table: str, question: str) -> Life:
         """When a condition held and when not, as far as it was listed since the table was tracked.
 
-        One that is not listed any more broke or is implied by another one, which the log says; whether it
-        held before it was listed nobody knows.
+        Of one that is not listed any more the log says whether it held then. That is so until rows come that
+        may violate it, or rows go that may have; from then on nobody knows, as before it was listed.
         """
         version, state = self._tables.current(table)
         if profile_ref(state) is None:
             return ()
         formula = formula_of(read_condition(question, state.schema, table=table, version=version))
-        events = {
-            change.version: change.change == "implied"
-            for change in self._tables.ledger.changes(table, until=version, kind=ColumnRule.kind)
-            if change.dependency["formula"] == formula and change.change in ("broke", "implied")
-        }
+        life = self._life(table, formula, version, self._losses(table, version).get(formula, {}))
+        return life if any(stretch.holds is not None for stretch in life) else ()
+
+    def _losses(self, table: str, until: int) -> dict[str, dict[int, bool]]:
+        """By formula: the versions that list a rule no longer, and whether it held still."""
+        losses: dict[str, dict[int, bool]] = {}
+        for change in self._tables.ledger.changes(table, until=until, kind=ColumnRule.kind):
+            if change.change in ("broke", "implied", "dropped"):
+                held = change.change != "broke"
+                losses.setdefault(change.dependency["formula"], {})[change.version] = held
+        return losses
+
+    def _life(self, table: str, formula: str, until: int, losses: Mapping[int, bool]) -> Life:
         holds: bool | None = None
         verdicts: list[tuple[int, bool | None]] = []
-        for run in self._past.runs(table, version):
-            holds = True if self._listed_in(formula, run.ref) else events.get(run.first, holds)
-            verdicts.append((run.first, holds))
-        life = life_of(verdicts)
-        return life if any(stretch.holds is not None for stretch in life) else ()
+        for run in self._past.runs(table, until):
+            listed = self._listed_in(formula, run.ref)
+            for commit in run.commits:
+                if listed:
+                    holds = True
+                elif commit.version in losses:
+                    holds = losses[commit.version]
+                elif commit.n_inserted if holds else commit.n_deleted:
+                    holds = None
+                verdicts.append((commit.version, holds))
+        return life_of(verdicts)
 
     def violations(self, table: str, question: str, *, limit: int | None = None) -> ViolatingRows:
         """The rows that violate a rule that is listed: none."""

@@ -114,6 +114,8 @@ def sql_literal(value: Any, type_: Type, dialect: DialectName) -> str:
             return repr(value)
         name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         return f"CAST({literal(name)} AS {sql_type(type_, dialect)[0]})"
-    if type_.family in ("int", "uint", "decimal"):
+    if type_.family == "decimal":
+        return f"{value:f}"  # with an exponent it would be a float
+    if type_.family in ("int", "uint"):
         return str(value)
     return f"CAST({literal(str(plain(value)))} AS {sql_type(type_, dialect)[0]})"

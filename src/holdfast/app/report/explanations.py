@@ -56,7 +56,7 @@ def print_explanation(paper: Paper, answer: KeyExplanation) -> None:
     elif answer.keys:
         paper.line(f"not minimal: it contains {plural(len(answer.keys), 'key')}", indent=2)
         print_dependencies(paper, answer.keys)
-    elif answer.unique:
+    if answer.unique and not answer.keys:
         paper.line("found by a look at the rows: it is wider than --max-columns allows keys to be", indent=2)
     _print_turns(paper, answer.turned_by)
     shown = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, Inexact
 from functools import reduce
 from typing import Any
 
@@ -50,6 +50,9 @@ Violations = list[tuple[int, I64]]  # of each condition: how many rows violate i
 # What it takes on one core to decode and test a value, in ns.
 NS_TEST = 15
 WITNESSES = 16
+
+# The usual context rounds to 28 digits; columns have up to 76 of them, constants as many as are written.
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact])
 
 _COMPARE = {
     "=": pc.equal,
@@ -179,19 +182,20 @@ def _float_against(values: pa.Array, op: Operator, constant: Decimal) -> pa.Arra
 
 def _number_against(values: pa.Array, op: Operator, constant: Decimal, type_: Type) -> pa.Array:
     """Whole numbers of units: a constant that is none lies between two of them."""
-    units = constant.scaleb(type_.scale)
-    whole = units.to_integral_value("ROUND_FLOOR")
+    units = _EXACT.scaleb(constant, type_.scale)
+    whole = math.floor(units)
     if whole != units:
         if op in ("=", "!="):
             return _always(values, op == "!=")
-        op, units = ("<=", whole) if op in ("<", "<=") else (">", whole)
+        op = "<=" if op in ("<", "<=") else ">"
     low, high = _limits(type_)
-    if not low <= int(units) <= high:
-        above = int(units) > high
+    if not low <= whole <= high:
+        above = whole > high
         return _always(values, {"=": False, "!=": True}.get(op, (op in ("<", "<=")) == above))
     if type_.family == "decimal":
-        return _COMPARE[op](values, pa.scalar(units.scaleb(-type_.scale), arrow_type(type_)))
-    return _COMPARE[op](values, pa.scalar(int(units), arrow_type(type_)))
+        number = _EXACT.scaleb(Decimal(whole), -type_.scale)
+        return _COMPARE[op](values, pa.scalar(number, arrow_type(type_)))
+    return _COMPARE[op](values, pa.scalar(whole, arrow_type(type_)))
 
 
 def _units(constant: Constant, type_: Type) -> Decimal:
@@ -210,7 +214,7 @@ def _units(constant: Constant, type_: Type) -> Decimal:
         case _:
             raise TypeError(f"{constant!r} is no point in time")
     microseconds = Decimal(since // dt.timedelta(microseconds=1))
-    return microseconds.scaleb(FRACTION_DIGITS[type_.unit] - 6)
+    return _EXACT.scaleb(microseconds, FRACTION_DIGITS[type_.unit] - 6)
 
 
 def _limits(type_: Type) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any, Literal, TypedDict, get_args
 
@@ -35,6 +35,7 @@ Severity = Literal["error", "warning", "info"]
 # The gravest first.
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 _COUNT = re.compile(r"(\d{1,18})(?:\s*(rows?|pairs?))?")
+_DIGITS = Context(prec=50)  # more than a share is written with
 _SHARE = re.compile(r"(\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE]-\d{1,2})?")
 
 
@@ -134,13 +135,13 @@ def tolerance(given: str | float | None, *, pairs: bool = False) -> str:
         return str(int(count[1])) if int(count[1]) else ""
     percent = text.endswith("%")
     number = text[:-1].strip() if percent else text
-    share = Decimal(number) * (1 if percent else 100) if _SHARE.fullmatch(number) else Decimal(-1)
+    share = _DIGITS.scaleb(Decimal(number), 0 if percent else 2) if _SHARE.fullmatch(number) else Decimal(-1)
     if not 0 <= share <= 100:
         raise UsageError(
             f"at most {shorten(text)} is no tolerance; expected a share such as 0.1% or 0.001, or a number "
             f"of {'pairs of ' if pairs else ''}rows such as 5."
         )
-    return f"{share.normalize():f}%" if share else ""
+    return f"{share.normalize(_DIGITS):f}%" if share else ""
 
 
 @dataclass(frozen=True, slots=True)
