@@ -217,8 +217,9 @@ def of_known_type(texts: Texts, t: Type) -> Values | None:
 
 
 def _variants(texts: Texts, form: str | None, words: Sequence[str]) -> Iterator[tuple[Texts, list[str]]]:
-    """The texts as they are, and more and more of them rewritten."""
-    yield texts, []
+    """The texts as they are, unless marks between thousands look like points, and more and more rewritten."""
+    if form is None or not form.startswith(GROUPS):
+        yield texts, []
     if form is not None:
         yield respelt(texts, form), []
     bare, seen = without_words(texts, words)
@@ -472,6 +473,23 @@ def remedy(text: str, t: Type, form: str | None = None) -> str:
             else "say --thousands ',', "
         )
     return "say --decimal ',', " if t.family in NUMBERS and _all_match(value, _COMMAS) and "," in text else ""
+
+
+def point_remedy(text: str, t: Type, form: str | None, verb: str) -> str | None:
+    """What helps a number with points in a column of decimal commas; None if something else is wrong with it.
+
+    >>> point_remedy("5.5", Type("float"), "comma", "say")
+    "write '5,5': a comma is the decimal point of the column"
+    >>> point_remedy("1.250,75", Type("float"), "comma", "say")
+    'say --thousands ., or mend the value'
+    """
+    value = pa.chunked_array([[text]], pa.large_string())
+    if form != COMMA or t.family not in NUMBERS or "." not in text:
+        return None
+    write = f"write {text.replace('.', ',')!r}: a comma is the decimal point of the column"
+    if _all_match(value, _grouped(".", ",")):
+        return f"{verb} --thousands ., or {'mend the value' if ',' in text else write}"
+    return write if decimal_of(value) is not None else None
 
 
 def _array(words: Sequence[str]) -> Any:
