@@ -35,7 +35,7 @@ def opened_stream(source: Any, table: str) -> tuple[str, pa.Schema, Iterable[Any
         source = frames.arrow_table(source, table, f"the {kind}")
     elif isinstance(source, list):
         kind = "list of rows"
-        source = frames.arrow_table(_framed(source, table), table, f"the {kind}")
+        source = frames.arrow_table(_framed(source, table), table, f"the {kind}", of_rows=True)
     elif library == "polars":
         source = _of_polars(source, kind, table)
     if isinstance(source, pa.RecordBatch):
