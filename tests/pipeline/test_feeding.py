@@ -310,9 +310,14 @@ def test_arrays_of_objects(ws: holdfast.Workspace, tmp_path: Path, name: str) ->
     write(json.dumps([*ROWS, {"id": "four", "name": "d"}], indent=2))
     with pytest.raises(HoldfastError, match=r"object 4 of .* has 'four'"):
         ws.apply("t", inserts=tmp_path / name)
-    for wrong in ('[{"id": 1, "name": "a\nb"}]', '[{"id": 1}', '[{"id": 1}] []'):
+    for wrong, says in (
+        ('[{"id": 1, "name": "a\nb"}]', r"object 1 of .* is not one JSON object"),
+        ('[{"id": 1}, {"id": 2}] []', r"object 2 of .* is not one JSON object"),
+        ('[{"id": 1}, {"id": ', r"cut short: .*, object 2, is '{\"id\":'. .* copy the file again"),
+        ('[{"id": 1}, {"id": 2}', r"cut short: .*, object 2, is '{\"id\": 2}'"),
+    ):
         write(wrong)
-        with pytest.raises(SourceError, match="is not one JSON object"):
+        with pytest.raises(SourceError, match=says):
             ws.apply("t", inserts=tmp_path / name)
 
 
