@@ -321,12 +321,30 @@ def test_arrays_of_objects(ws: holdfast.Workspace, tmp_path: Path, name: str) ->
             ws.apply("t", inserts=tmp_path / name)
 
 
+@pytest.mark.parametrize("text", [json.dumps(ROWS), "\n".join(map(json.dumps, ROWS))])
+def test_json_is_a_format(ws: holdfast.Workspace, tmp_path: Path, text: str) -> None:
+    (tmp_path / "rows.txt").write_text(text)
+    ws.track("t", tmp_path / "rows.txt", options={"format": "json"})
+    assert rows_of(ws) == ROWS
+    [told] = ws.apply("t", snapshot=tmp_path / "rows.txt", options={"format": "json"}).tables
+    assert told.n_unchanged == 3
+    with pytest.raises(UsageError, match=r"'xml' is not known. Formats: .*, json\."):
+        ws.track("u", tmp_path / "rows.txt", options={"format": "xml"})
+
+
 # -- standard input ------------------------------------------------------------------------------
 
 
 def parquet_bytes() -> bytes:
     sink = io.BytesIO()
     pq.write_table(ARROW, sink)
+    return sink.getvalue()
+
+
+def stream_bytes() -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, ARROW.schema) as writer:
+        writer.write_table(ARROW)
     return sink.getvalue()
 
 
@@ -337,6 +355,7 @@ PIPED = {
     "jsonl": "\n".join(map(json.dumps, ROWS)).encode(),
     "json": json.dumps(ROWS).encode(),
     "parquet": parquet_bytes(),
+    "arrow stream": stream_bytes(),
 }
 
 

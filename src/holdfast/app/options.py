@@ -199,7 +199,9 @@ class Reading:
 
     format: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="csv, parquet, jsonl or arrow; by the file's ending if not given."),
+        typer.Option(
+            metavar="NAME", help="csv, parquet, json, jsonl or arrow; by the file's ending if not given."
+        ),
     ] = None
     delimiter: Annotated[
         str | None, typer.Option(metavar="CHAR", help=r"Between CSV fields; \t or tab is a tab.")

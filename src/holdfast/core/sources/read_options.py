@@ -96,6 +96,8 @@ class ReadOptions(Coded):
             if name not in cls.__slots__:
                 raise UsageError(f"unknown reading option {shorten(name)}. Options: {', '.join(names)}.")
         options: dict[str, Any] = dict(fields)
+        if options.get("format") == "json":  # one reader tells lines and arrays apart
+            options["format"] = "jsonl"
         for name in ("null_values", "left_out", "names", "typed_nulls", "first_notes"):
             if options.get(name) is not None:
                 options[name] = tuple(options[name])
@@ -103,7 +105,9 @@ class ReadOptions(Coded):
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
-            raise UsageError(f"format {shorten(self.format)} is not known. Formats: {', '.join(FORMATS)}.")
+            raise UsageError(
+                f"format {shorten(self.format)} is not known. Formats: {', '.join(FORMATS)}, json."
+            )
         for what, given, choice in (("dates", self.dates, DATES), ("decimal", self.decimal, (".", ","))):
             if given is not None and given not in choice:
                 raise UsageError(f"{what} is {shorten(given)}; expected {' or '.join(choice)}.")
