@@ -80,6 +80,16 @@ def plural(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
+def one_of_type(value: object) -> str:
+    """What a value is, with its article.
+
+    >>> one_of_type(5), one_of_type({})
+    ('an int', 'a dict')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[:1] in 'AEIOUaeiou' else 'a'} {name}"
+
+
 def listing(names: Sequence[str], limit: int = 12) -> str:
     """The first names, and how many more there are.
 

@@ -32,7 +32,7 @@ from holdfast.core.sources.respelling import notes_of
 from holdfast.core.words.change import DependencyChange
 from holdfast.core.words.schema import Nulls
 from holdfast.errors import NOTHING_APPLIED, UnknownColumnError, UsageError, shorten
-from holdfast.kind import AS_TRACKED, Crossing, Step, Tracking, across_of, checked_options, class_of
+from holdfast.kind import AS_TRACKED, Crossing, Step, Tracking, across_of, checked_options, class_of, entries
 from holdfast.kind import kinds as known_kinds
 
 Findings = Mapping[str, Any]  # by kind
@@ -73,6 +73,14 @@ def wanted(tables: Iterable[str], how: Mapping[str, Any]) -> tuple[TableOptions,
     if nulls not in ("equal", "distinct"):
         raise UsageError(f"nulls is {shorten(nulls)}; expected 'equal' or 'distinct'.")
     chosen = {name: v for name, v in options.items() if not (v is None or v is False or v == ())}
+    taken = {name for entry in entries().values() for name in entry.takes}
+    for name in ReadOptions.public_names():
+        if name in chosen and name not in taken:
+            of = " with the file or the address of a database" if name == "sql" else ""
+            raise UsageError(
+                f"{name} says how sources are read. {NOTHING_APPLIED} Next step: give it among the options"
+                f"{of}: options={{{name!r}: ...}}."
+            )
     kinds, classes = checked_options(kinds, chosen)
     across = {kind: classes.pop(kind) for kind in across_of(kinds)}
     read = ReadOptions.checked(reading or {})

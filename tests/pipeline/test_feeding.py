@@ -187,8 +187,34 @@ def test_a_driver_that_is_missing_is_named_and_no_password_told(
     with pytest.raises(UsageError, match="pip install adbc-driver-postgresql") as told:
         ws.track("t", address, options={"sql": "select 1"})
     assert "secret" not in str(told.value)
-    with pytest.raises(UsageError, match="its source is a Table"):
+    with pytest.raises(
+        UsageError, match=r"its source is a Table. Nothing was applied.*fetch_record_batch\(\)"
+    ):
         ws.track("t", ARROW, options={"sql": "select 1"})
+
+
+def test_connections_and_cursors_are_no_sources(ws: holdfast.Workspace) -> None:
+    """The error says what is: as are options for reading that are not among the options."""
+    dbapi = pytest.importorskip("adbc_driver_sqlite.dbapi", reason="adbc-driver-sqlite is not installed")
+    with duckdb.connect() as connection:
+        with pytest.raises(
+            UsageError,
+            match=r"sql says how sources are read. .*address of a database: options={'sql': ...}\.",
+        ):
+            ws.track("t", connection, sql="select 1")  # type: ignore[call-arg]
+        with pytest.raises(UsageError, match=r"from a DuckDBPyConnection. .*give .*connection.sql\('SELECT"):
+            ws.track("t", connection)
+        ws.track("t", connection.sql("select 1 a"))
+    with dbapi.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("select 2 a")
+        with pytest.raises(UsageError, match=r"from an AdbcSqliteConnection. .* with options={'sql': "):
+            ws.track("u", connection)
+        with pytest.raises(UsageError, match=r"from a Cursor. .* cursor.fetch_record_batch\(\)\."):
+            ws.apply("t", inserts=cursor)
+        ws.apply("t", inserts=cursor.fetch_record_batch())
+    assert rows_of(ws) == [{"a": 1}, {"a": 2}]
+    with pytest.raises(UsageError, match=r"from an int. Nothing was applied. Next step: give a path"):
+        ws.track("u", 5)
 
 
 @pytest.mark.parametrize(

@@ -89,12 +89,17 @@ class ReadOptions(Coded):
         )
 
     @classmethod
+    def public_names(cls) -> list[str]:
+        """The options that users give."""
+        return [name for name in cls.__slots__ if name not in PLANNED]
+
+    @classmethod
     def checked(cls, fields: Mapping[str, Any]) -> ReadOptions:
         """What a user asks for; not by the codec: what is wrong with it is for people."""
-        names = [name for name in cls.__slots__ if name not in PLANNED]
         for name in fields:
             if name not in cls.__slots__:
-                raise UsageError(f"unknown reading option {shorten(name)}. Options: {', '.join(names)}.")
+                names = ", ".join(cls.public_names())
+                raise UsageError(f"unknown reading option {shorten(name)}. Options: {names}.")
         options: dict[str, Any] = dict(fields)
         if options.get("format") == "json":  # one reader tells lines and arrays apart
             options["format"] = "jsonl"

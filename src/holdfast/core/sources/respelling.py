@@ -466,20 +466,16 @@ def remedy(text: str, t: Type, form: str | None = None) -> str:
         return ""
     if t.family in ("date", "timestamp") and _all_match(value, _TIMES[DMY]):
         return "say --dates dmy or mdy, "
-    if t.family in NUMBERS and "," in text and _all_match(value, _grouped(",", ".")):
-        return (
-            "say --thousands ',' or --decimal ',', "
-            if _all_match(value, _COMMAS)
-            else "say --thousands ',', "
-        )
-    return "say --decimal ',', " if t.family in NUMBERS and _all_match(value, _COMMAS) and "," in text else ""
+    if t.family not in NUMBERS or "," not in text:
+        return ""
+    marks = {"--thousands ','": _grouped(",", "."), "--decimal ','": _COMMAS}
+    says = " or ".join(option for option, pattern in marks.items() if _all_match(value, pattern))
+    return f"say {says}, " if says else ""
 
 
 def point_remedy(text: str, t: Type, form: str | None, verb: str) -> str | None:
     """What helps a number with points in a column of decimal commas; None if something else is wrong with it.
 
-    >>> point_remedy("5.5", Type("float"), "comma", "say")
-    "write '5,5': a comma is the decimal point of the column"
     >>> point_remedy("1.250,75", Type("float"), "comma", "say")
     'say --thousands ., or mend the value'
     """
