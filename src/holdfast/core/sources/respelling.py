@@ -474,11 +474,7 @@ def remedy(text: str, t: Type, form: str | None = None) -> str:
 
 
 def point_remedy(text: str, t: Type, form: str | None, verb: str) -> str | None:
-    """What helps a number with points in a column of decimal commas; None if something else is wrong with it.
-
-    >>> point_remedy("1.250,75", Type("float"), "comma", "say")
-    'say --thousands ., or mend the value'
-    """
+    """What helps a number with points in a column of decimal commas; None if something else is wrong."""
     value = pa.chunked_array([[text]], pa.large_string())
     if form != COMMA or t.family not in NUMBERS or "." not in text:
         return None
