@@ -29,9 +29,10 @@ from holdfast.core.rows.table_state import SegmentRef, TableState, table_folder
 from holdfast.core.rows.writer import Context
 from holdfast.core.sources import ReadOptions
 from holdfast.core.sources.respelling import notes_of
+from holdfast.core.store.arrow_types import python_rows
 from holdfast.core.words.change import DependencyChange
 from holdfast.core.words.schema import Nulls
-from holdfast.errors import NOTHING_APPLIED, UnknownColumnError, UsageError, shorten
+from holdfast.errors import NOTHING_APPLIED, UnknownColumnError, UsageError, listing, shorten, shorten_row
 from holdfast.kind import AS_TRACKED, Crossing, Step, Tracking, across_of, checked_options, class_of, entries
 from holdfast.kind import kinds as known_kinds
 
@@ -109,9 +110,29 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
         findings[kind], news[kind] = now, News(changes, unlisted)
         rounds += _rounds(now)
     rows, state = _indexed(rows, state, findings)
+    understood += _row_key_notes(rows, state, findings)
     no_rows = np.empty(0, np.int64)
     step = Step(None, state, {}, findings, rows, no_rows, rows.segments, news, rounds)
     return replace(step, understood=understood)
+
+
+def _row_key_notes(rows: Relation, state: TableState, findings: Findings) -> tuple[str, ...]:
+    """That the row key is not unique, with a value that comes twice, if a class knows one.
+
+    One of all columns need not be: then each row that is named is one of those that are equal.
+    """
+    columns = [state.schema.names.index(name) for name in state.row_key]
+    columns = columns if len(set(columns)) < len(state.schema) else []
+    pairs = (class_of(kind).witnesses(now, columns) for kind, now in findings.items() if columns)
+    pair = next((pair for pair in pairs if pair is not None), None)
+    if pair is None:
+        return ()
+    [row] = python_rows(rows.fetch(pair[:1]))
+    value = shorten_row(row[name] for name in state.row_key)
+    return (
+        f"the row key ({listing(state.row_key)}) is not unique: {value} comes more than once, so batches "
+        "cannot name such rows by it",
+    )
 
 
 def _read(

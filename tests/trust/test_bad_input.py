@@ -708,7 +708,10 @@ BATCHES = [
     Case(
         "deleting an absent row",
         AbsentRowError,
-        ("(1, 'Ada', 'Rome', 1, 0.75)", "'people'", "no such row", "version 4", NOTHING, "applied before?"),
+        (
+            "the batch deletes (id, name, city, grade, score) = (1, 'Ada', 'Rome', 1, 0.75) of table "
+            f"'people' (version 4), which has no such row. {NOTHING}. Was this batch applied before?",
+        ),
         delete((1, "Ada", "Rome", 1, 0.75)),
     ),
     Case(
@@ -722,7 +725,7 @@ BATCHES = [
     Case(
         "deleting a row twice",
         AbsentRowError,
-        ("(1, 'Ada', 'Rome', 1, 0.5)", "(left)", NOTHING),
+        ("(1, 'Ada', 'Rome', 1, 0.5)", "fewer such rows than the batch names", NOTHING),
         delete((1, "Ada", "Rome", 1, 0.5), (1, "Ada", "Rome", 1, 0.5)),
     ),
     Case(
@@ -734,7 +737,7 @@ BATCHES = [
     Case(
         "deleting and updating a row",
         AbsentRowError,
-        ("(1, 'Ada', 'Rome', 1, 0.5)", "(left)", NOTHING),
+        ("(1, 'Ada', 'Rome', 1, 0.5)", "no such row but those that other parts", NOTHING),
         lambda ws, folder: ws.apply(
             "people", deletes=kit.table_of(kit.START[:1]), before=kit.table_of(kit.START[:1]), after=people()
         ),
@@ -778,7 +781,7 @@ BATCHES = [
     Case(
         "an update of an absent row",
         AbsentRowError,
-        ("(99)", "'keyed'", "no such row", NOTHING),
+        ("the batch updates (id) = (99) of table 'keyed'", "no such row. ", NOTHING),
         lambda ws, folder: ws.apply("keyed", updates=pa.table({"id": [99], "v": [1]})),
     ),
     Case(
@@ -796,8 +799,16 @@ BATCHES = [
     Case(
         "one row updated twice",
         AbsentRowError,
-        ("(1)", "'keyed'", NOTHING),
+        ("updates (id) = (1) of", "'keyed'", "fewer such rows than the batch names", NOTHING),
         lambda ws, folder: ws.apply("keyed", updates=pa.table({"id": [1, 1], "v": [1, 2]})),
+    ),
+    Case(
+        "a row that is deleted and updated",
+        AbsentRowError,
+        ("updates (id) = (1) of", "no such row but those that other parts of the batch take", NOTHING),
+        lambda ws, folder: ws.apply(
+            "keyed", deletes=pa.table({"id": [1]}), updates=pa.table({"id": [1], "v": [2]})
+        ),
     ),
     Case(
         "a row key that is not unique",
