@@ -138,7 +138,8 @@ class UnknownColumnError(SchemaError):
         cls, table: str, version: int | None, name: str, columns: Sequence[str]
     ) -> UnknownColumnError:
         where = f"table {table!r}" + (f" (version {version})" if version is not None else "")
-        hint = hint_at(name, columns)
+        hint = hint_at(name.removeprefix(f"{table}."), columns)
+        hint = " An arrow is written ->." if re.search("[→⇒]|=>|-$", name) else hint
         return cls(f"{where} has no column {shorten(name)}. Columns: {listing(columns)}.{hint}")
 
 
