@@ -136,7 +136,7 @@ class Resolver:
         resolved = self._resolved(batch, number)
         notes = dict.fromkeys(note for source in self.sources for note in source.notes)
         words = {word for source in self.sources for word in source.words} - {*self.options.typed_nulls}
-        return replace(resolved, notes=(*notes, *nulls_notes(words)))
+        return replace(resolved, notes=(*notes, *nulls_notes(words), *resolved.notes))
 
     def _resolved(self, batch: Batch, number: int) -> Resolved:
         if batch.snapshot is not None:
@@ -146,6 +146,7 @@ class Resolver:
         new_rows: list[pa.Table] = []
         segments: list[SegmentRef] = []
         n_updated, n_unchanged = 0, None
+        notes: tuple[str, ...] = ()
 
         def come(source: Source, what: str) -> int:
             """How many rows come; those of a large source are encoded where they are read."""
@@ -176,7 +177,7 @@ class Resolver:
                 done = self._updated(self._plan(batch.updates), gone, number)
             else:
                 done = self._upserted(self._plan(batch.upserts), gone, number)
-                n_unchanged = done.n_unchanged
+                n_unchanged, notes = done.n_unchanged, done.notes
             gone.append(done.row_ids)
             segments.extend(done.segments)
             n_updated += done.n_updated
@@ -187,7 +188,7 @@ class Resolver:
         if any(len(rows) for rows in new_rows):
             rows = pa.concat_tables(new_rows)
             segments.extend(encode_table(rows, schema, self.target, locator, number).segments)
-        return Resolved(row_ids, tuple(segments), n_updated, n_unchanged)
+        return Resolved(row_ids, tuple(segments), n_updated, n_unchanged, notes)
 
     def _plan(self, given: Any) -> Source:
         source = plan(given, self.options, self.target, self.staging)
@@ -258,7 +259,11 @@ class Resolver:
         ids = there.taken[come]
         segments = self._rewritten(queries, come, ids, source.names, number)
         ids = ids[ids >= 0]
-        return Resolved(ids, segments, len(ids), int(same.sum()))
+        absent = [name for name, c in zip(self.row_key, key, strict=True) if any(q.nulls[c] for q in queries)]
+        note = (
+            f"upserts have NULL in {listing(absent)} of the row key, where it names a row like other values"
+        )
+        return Resolved(ids, segments, len(ids), int(same.sum()), (note,) if absent else ())
 
     def _replaced(self, source: Source, number: int, *, allow_empty: bool) -> Resolved:
         """The difference between a snapshot and the table: by whole rows, each as often as it is there.
