@@ -80,6 +80,16 @@ def plural(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
+def one_of_type(value: object) -> str:
+    """What a value is, with its article.
+
+    >>> one_of_type(5), one_of_type({})
+    ('an int', 'a dict')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[:1] in 'AEIOUaeiou' else 'a'} {name}"
+
+
 def listing(names: Sequence[str], limit: int = 12) -> str:
     """The first names, and how many more there are.
 
@@ -128,7 +138,8 @@ class UnknownColumnError(SchemaError):
         cls, table: str, version: int | None, name: str, columns: Sequence[str]
     ) -> UnknownColumnError:
         where = f"table {table!r}" + (f" (version {version})" if version is not None else "")
-        hint = hint_at(name, columns)
+        hint = hint_at(name.removeprefix(f"{table}."), columns)
+        hint = " An arrow is written ->." if re.search("[→⇒]|=>|-$", name) else hint
         return cls(f"{where} has no column {shorten(name)}. Columns: {listing(columns)}.{hint}")
 
 

@@ -155,6 +155,10 @@ class TableClass(ABC, Generic[Known]):
         """The minimal keys, of at most so many columns, if these are what the class is about."""
         return None
 
+    def witnesses(self, known: Known, columns: Sequence[int]) -> tuple[int, int] | None:
+        """The ids of two rows that agree on columns, if some are known without a look at the rows."""
+        return None
+
     def stored_keys(self, root: Root, state: TableState) -> tuple[tuple[str, ...], ...] | None:
         """The same of a state."""
         return None

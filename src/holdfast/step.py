@@ -29,10 +29,11 @@ from holdfast.core.rows.table_state import SegmentRef, TableState, table_folder
 from holdfast.core.rows.writer import Context
 from holdfast.core.sources import ReadOptions
 from holdfast.core.sources.respelling import notes_of
+from holdfast.core.store.arrow_types import python_rows
 from holdfast.core.words.change import DependencyChange
 from holdfast.core.words.schema import Nulls
-from holdfast.errors import NOTHING_APPLIED, UnknownColumnError, UsageError, shorten
-from holdfast.kind import AS_TRACKED, Crossing, Step, Tracking, across_of, checked_options, class_of
+from holdfast.errors import NOTHING_APPLIED, UnknownColumnError, UsageError, listing, shorten, shorten_row
+from holdfast.kind import AS_TRACKED, Crossing, Step, Tracking, across_of, checked_options, class_of, entries
 from holdfast.kind import kinds as known_kinds
 
 Findings = Mapping[str, Any]  # by kind
@@ -73,6 +74,14 @@ def wanted(tables: Iterable[str], how: Mapping[str, Any]) -> tuple[TableOptions,
     if nulls not in ("equal", "distinct"):
         raise UsageError(f"nulls is {shorten(nulls)}; expected 'equal' or 'distinct'.")
     chosen = {name: v for name, v in options.items() if not (v is None or v is False or v == ())}
+    taken = {name for entry in entries().values() for name in entry.takes}
+    for name in ReadOptions.public_names():
+        if name in chosen and name not in taken:
+            of = " with the file or the address of a database" if name == "sql" else ""
+            raise UsageError(
+                f"{name} says how sources are read. {NOTHING_APPLIED} Next step: give it among the options"
+                f"{of}: options={{{name!r}: ...}}."
+            )
     kinds, classes = checked_options(kinds, chosen)
     across = {kind: classes.pop(kind) for kind in across_of(kinds)}
     read = ReadOptions.checked(reading or {})
@@ -101,9 +110,29 @@ def track(context: Context, table: str, source: Any, options: TableOptions) -> S
         findings[kind], news[kind] = now, News(changes, unlisted)
         rounds += _rounds(now)
     rows, state = _indexed(rows, state, findings)
+    understood += _row_key_notes(rows, state, findings)
     no_rows = np.empty(0, np.int64)
     step = Step(None, state, {}, findings, rows, no_rows, rows.segments, news, rounds)
     return replace(step, understood=understood)
+
+
+def _row_key_notes(rows: Relation, state: TableState, findings: Findings) -> tuple[str, ...]:
+    """That the row key is not unique, with a value that comes twice, if a class knows one.
+
+    One of all columns need not be: then each row that is named is one of those that are equal.
+    """
+    columns = [state.schema.names.index(name) for name in state.row_key]
+    columns = columns if len(set(columns)) < len(state.schema) else []
+    pairs = (class_of(kind).witnesses(now, columns) for kind, now in findings.items() if columns)
+    pair = next((pair for pair in pairs if pair is not None), None)
+    if pair is None:
+        return ()
+    [row] = python_rows(rows.fetch(pair[:1]))
+    value = shorten_row(row[name] for name in state.row_key)
+    return (
+        f"the row key ({listing(state.row_key)}) is not unique: {value} comes more than once, so batches "
+        "cannot name such rows by it",
+    )
 
 
 def _read(

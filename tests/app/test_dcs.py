@@ -620,7 +620,7 @@ def test_many_constraints_say_as_much() -> None:
         ("not(t.rate > 5 and t.a = s.a)", "UsageError: at character 14 of the rule: constants are not", 13),
         ("zip < state", "UsageError: at character 5 of the rule: zip and state are text", 4),
         ("salary = zip", "UsageError: at character 8 of the rule: salary is int and zip is text", 7),
-        ("salary >= 'x'", "UsageError: at character 11 of the rule: 'salary' is of type int; expected", 10),
+        ("salary >= 'x'", "UsageError: at character 11 of the rule: 'salary' of table 'tax' is of", 10),
         ("salary >= nett", "UnknownColumnError: table 'tax' (version 1) has no column 'nett'", 10),
         ("salary >= salary", "UsageError: at character 11 of the rule: both sides are salary", 10),
         ("salary >< net", "UsageError: at character 8 of the rule: '><' is no operator", 7),
@@ -649,6 +649,7 @@ def test_a_long_rule_is_not_wrapped(shell: Shell) -> None:
     [
         ([], "nothing of table 'tax' is asked for: name columns, a functional dependency or a rule"),
         (["zip", RULE], "put the whole rule in one argument"),
+        (["zip", "is", "not", "null"], "put the whole rule in one argument: 'zip is not null'."),
         (["net >= 0", "zip >= '1'"], "one rule is given at a time, and here are 2: net >= 0, zip >= '1'."),
         (["zip -> state", "state -> zip"], "one functional dependency is given at a time, and here are 2: "),
         ([RULE, "--in", "tax.zip"], "a rule is about one table: leave out --in."),
@@ -658,6 +659,21 @@ def test_a_long_rule_is_not_wrapped(shell: Shell) -> None:
 )
 def test_explain_of_what_is_none(shell: Shell, arguments: list[str], error: str) -> None:
     denied(shell("explain", "tax", *arguments), f"UsageError: {error}")
+
+
+@pytest.mark.parametrize(
+    ("asked", "name", "hint"),
+    [
+        ("tax.salary > 0", "tax.salary", "Did you mean 'salary'? It is at"),
+        ("zip -> tax.state", "tax.state", "Did you mean 'state'?"),
+        ("zip → state", "zip → state", "An arrow is written ->."),
+        ("zip --> state", "zip -", "An arrow is written ->."),
+    ],
+)
+def test_what_people_write_otherwise_is_hinted_at(shell: Shell, asked: str, name: str, hint: str) -> None:
+    error = shell("violations", "tax", asked).err.splitlines()[0]
+    assert f"has no column '{name}'. Columns: zip, state, " in error
+    assert f". {hint}" in error
 
 
 def test_odd_names_can_be_copied(tmp_path: Path) -> None:

@@ -481,6 +481,10 @@ version: 1
         ("key: zip", "line 4: table 'orders': expected a list of pins"),
         ("- just a text", "line 4: table 'orders': expected fields with names"),
         ("- key: [zip", "is no YAML"),
+        (
+            "- check: name = 'x: y'",
+            "mapping values are not allowed here. Next step: mend the line; a text with",
+        ),
     ],
 )
 def test_a_file_with_an_error(shop: Shell, entries: str, error: str) -> None:

@@ -192,6 +192,23 @@ def test_a_row_key_of_all_columns(tracked: Opener) -> None:
     assert ws.n_rows("t") == 0
 
 
+def test_a_row_key_that_is_not_unique_is_told(tmp_path: Path) -> None:
+    columns = {"a": [1, 2, 2], "b": ["x", "y", "y"], "c": [1, 2, 3]}
+    with holdfast.open(tmp_path / "w", engine="inline") as ws:
+
+        def notes(*row_key: str, **how: Any) -> tuple[str, ...]:
+            change = ws.track("t", pa.table(columns), row_key=row_key, **how)
+            ws.drop("t")
+            return change.notes
+
+        step = "comes more than once, so batches cannot name such rows by it"
+        assert notes("b", "a") == (f"t: the row key (b, a) is not unique: ('y', 2) {step}",)
+        assert notes("a", kinds=("fd", "ucc")) == (f"t: the row key (a) is not unique: (2) {step}",)
+        assert notes("c") == notes("a", "c") == notes() == notes("a", kinds=("ind",)) == ()
+        columns["c"] = [1, 2, 2]
+        assert notes("a", "b", "c") == ()
+
+
 def test_a_pin_wider_than_the_bound(tracked: Opener) -> None:
     """A batch reports a pin as `pins` does, also where the cover has no keys of its size."""
     ws = tracked({"a": [1, 1, 2], "b": [1, 2, 1]}, max_columns=1)

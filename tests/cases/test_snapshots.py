@@ -177,6 +177,19 @@ def test_upserts_of_some_columns_keep_the_others(tmp_path: Path) -> None:
         assert (told.n_updated, told.n_unchanged, told.n_rows) == (0, 0, 3)
 
 
+@pytest.mark.parametrize("nulls", ["equal", "distinct"])
+def test_an_upsert_whose_row_key_is_null_is_told(tmp_path: Path, nulls: str) -> None:
+    """NULL names a row as other values do, whatever keys make of it."""
+    with tracked(tmp_path, PEOPLE, row_key=["id"], nulls=nulls) as ws:
+        rows = pa.table({"id": pa.array([4, None], pa.int64()), "name": ["d", "e"], "age": [1.0, 2.0]})
+        note = "t: upserts have NULL in id of the row key, where it names a row like other values"
+        change = ws.apply(TABLE, upserts=rows)
+        assert (change.n_inserted, change.notes) == (2, (note,))
+        change = ws.apply(TABLE, upserts=rows)
+        assert (change.tables[0].n_unchanged, change.notes) == (2, (note,))
+        assert ws.apply(TABLE, upserts=rows.slice(0, 1)).notes == ()
+
+
 def test_a_snapshot_without_rows_is_refused_unless_it_is_meant(tmp_path: Path) -> None:
     empty = tmp_path / "empty.csv"
     empty.write_text("id,name,age\n")

@@ -247,6 +247,9 @@ def test_spellings(text: str, formula: str) -> None:
         ("i = 5 5", "expected 'and', 'or' or the end; found '5'"),
         ("s.i = 5", "a condition is about one row, t"),
         ("i is 5", "expected 'null' or 'not null'"),
+        ("b is true", "write b = true; only NULL has an 'is'"),
+        ("b is not false and i = 5", "write b != false;"),
+        ("not null i", "a test for NULL stands behind its column, as in zip is not null"),
         ("i not 5", "behind 'not'"),
         ("raw = 'x'", "'raw' is of type binary"),
         ("i between 5 or 6", "expected 'and' and the other end"),
@@ -256,6 +259,11 @@ def test_what_cannot_be_read_is_pointed_at(text: str, problem: str) -> None:
     with pytest.raises(UsageError, match=re.escape(problem)) as caught:
         read_condition(text, SCHEMA)
     assert str(caught.value).splitlines()[1].strip() == text.strip()
+
+
+def test_errors_about_types_name_the_table() -> None:
+    with pytest.raises(UsageError, match=r"'i' of table 'orders' is of type int; expected a number\."):
+        read_condition("i > 'a'", SCHEMA, table="orders")
 
 
 @pytest.mark.parametrize(

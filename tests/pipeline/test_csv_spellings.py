@@ -384,6 +384,38 @@ def test_what_a_value_with_a_decimal_comma_needs(ws: holdfast.Workspace, tmp_pat
     assert ws.apply("u", inserts=batch).n_inserted == 1
 
 
+@pytest.mark.parametrize(
+    ("spelt", "step"),
+    [
+        ("5.5", "write '5,5': a comma is the decimal point of the column."),
+        ("1.250,75", "track the table again with --thousands ., or mend the value."),
+        ("1.250", "track the table again with --thousands ., or write '1,250': a comma is the decimal point"),
+        ("x.", "track the table again with --types price=text, or mend the value."),
+    ],
+)
+def test_a_point_in_a_column_of_decimal_commas(
+    spelt: str, step: str, ws: holdfast.Workspace, tmp_path: Path
+) -> None:
+    path, batch = tmp_path / "t.csv", tmp_path / "b.csv"
+    path.write_text("id;price\n1;12,50\n2;3,75\n")
+    ws.track("t", path)
+    batch.write_text(f"id;price\n3;11,50\n4;{spelt}\n")
+    with pytest.raises(ColumnTypeError) as caught:
+        ws.apply("t", inserts=batch)
+    assert f"has '{spelt}' in row 2 of b.csv. Nothing was applied. Next step: {step}" in str(caught.value)
+
+
+def test_a_mark_between_thousands_is_no_decimal_point(ws: holdfast.Workspace, tmp_path: Path) -> None:
+    """A batch in which all numbers could be read with a point, too."""
+    path, batch = tmp_path / "t.csv", tmp_path / "b.csv"
+    path.write_text("id;price\n1;12,50\n2;1.003,75\n")
+    ws.track("t", path, options={"thousands": "."})
+    batch.write_text("id;price\n3;1.250\n")
+    ws.apply("t", inserts=batch)
+    values = live_rows(ws.writer.tables.rows(ws.writer.tables.state("t"))).to_pydict()["price"]
+    assert sorted(values) == [Decimal("12.50"), Decimal("1003.75"), Decimal(1250)]
+
+
 # -- booleans and NULL ---------------------------------------------------------------------------
 
 

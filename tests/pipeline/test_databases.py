@@ -81,6 +81,22 @@ def test_what_sqlite_has_no_types_for_is_told(ws: holdfast.Workspace, shop: Path
     assert ws.track("none", shop, options={"sql": "select * from t where id < 0"}).notes == ()
 
 
+def test_a_column_of_mixed_types_is_told(ws: holdfast.Workspace, shop: Path) -> None:
+    sql = """select 1 id, 1 x, 12345678.25 "a ""y", 'p' t, x'ff' b -- the first
+        union all select 2, 'a', 'b', 'q', null union all select 3, null, null, null, 0.5;"""
+    notes = ws.track("t", shop, options={"sql": sql}).notes
+    step = "in the sql gives it one type"
+    assert notes == (
+        f"t: x: integer and text values are read as texts; CAST(x AS TEXT), or AS REAL, {step}",
+        't: a "y: real and text values are read as texts, with seven digits of the reals; '
+        f'CAST(a "y AS TEXT), or AS REAL, {step}',
+        "t: b: blob and real values are read as bytes, with seven digits of the reals; "
+        f"CAST(b AS TEXT), or AS REAL, {step}",
+    )
+    assert ws.apply("t", snapshot=shop, options={"sql": sql}).notes == ()
+    assert ws.track("columns", shop, options={"sql": "pragma table_info(t)"}).notes == ()
+
+
 def test_declared_types_of_sqlite(ws: holdfast.Workspace, shop: Path) -> None:
     sql = """select 1 id, '2026-01-31' day, '2026-1-31 14:05' at, 0.1 price, 7 n, null x
         union all select 2, null, null, 1234.5, null, null"""

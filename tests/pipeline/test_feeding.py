@@ -187,8 +187,34 @@ def test_a_driver_that_is_missing_is_named_and_no_password_told(
     with pytest.raises(UsageError, match="pip install adbc-driver-postgresql") as told:
         ws.track("t", address, options={"sql": "select 1"})
     assert "secret" not in str(told.value)
-    with pytest.raises(UsageError, match="its source is a Table"):
+    with pytest.raises(
+        UsageError, match=r"its source is a Table. Nothing was applied.*fetch_record_batch\(\)"
+    ):
         ws.track("t", ARROW, options={"sql": "select 1"})
+
+
+def test_connections_and_cursors_are_no_sources(ws: holdfast.Workspace) -> None:
+    """The error says what is: as are options for reading that are not among the options."""
+    dbapi = pytest.importorskip("adbc_driver_sqlite.dbapi", reason="adbc-driver-sqlite is not installed")
+    with duckdb.connect() as connection:
+        with pytest.raises(
+            UsageError,
+            match=r"sql says how sources are read. .*address of a database: options={'sql': ...}\.",
+        ):
+            ws.track("t", connection, sql="select 1")  # type: ignore[call-arg]
+        with pytest.raises(UsageError, match=r"from a DuckDBPyConnection. .*give .*connection.sql\('SELECT"):
+            ws.track("t", connection)
+        ws.track("t", connection.sql("select 1 a"))
+    with dbapi.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("select 2 a")
+        with pytest.raises(UsageError, match=r"from an AdbcSqliteConnection. .* with options={'sql': "):
+            ws.track("u", connection)
+        with pytest.raises(UsageError, match=r"from a Cursor. .* cursor.fetch_record_batch\(\)\."):
+            ws.apply("t", inserts=cursor)
+        ws.apply("t", inserts=cursor.fetch_record_batch())
+    assert rows_of(ws) == [{"a": 1}, {"a": 2}]
+    with pytest.raises(UsageError, match=r"from an int. Nothing was applied. Next step: give a path"):
+        ws.track("u", 5)
 
 
 @pytest.mark.parametrize(
@@ -310,10 +336,26 @@ def test_arrays_of_objects(ws: holdfast.Workspace, tmp_path: Path, name: str) ->
     write(json.dumps([*ROWS, {"id": "four", "name": "d"}], indent=2))
     with pytest.raises(HoldfastError, match=r"object 4 of .* has 'four'"):
         ws.apply("t", inserts=tmp_path / name)
-    for wrong in ('[{"id": 1, "name": "a\nb"}]', '[{"id": 1}', '[{"id": 1}] []'):
+    for wrong, says in (
+        ('[{"id": 1, "name": "a\nb"}]', r"object 1 of .* is not one JSON object"),
+        ('[{"id": 1}, {"id": 2}] []', r"object 2 of .* is not one JSON object"),
+        ('[{"id": 1}, {"id": ', r"cut short: .*, object 2, is '{\"id\":'. .* copy the file again"),
+        ('[{"id": 1}, {"id": 2}', r"cut short: .*, object 2, is '{\"id\": 2}'"),
+    ):
         write(wrong)
-        with pytest.raises(SourceError, match="is not one JSON object"):
+        with pytest.raises(SourceError, match=says):
             ws.apply("t", inserts=tmp_path / name)
+
+
+@pytest.mark.parametrize("text", [json.dumps(ROWS), "\n".join(map(json.dumps, ROWS))])
+def test_json_is_a_format(ws: holdfast.Workspace, tmp_path: Path, text: str) -> None:
+    (tmp_path / "rows.txt").write_text(text)
+    ws.track("t", tmp_path / "rows.txt", options={"format": "json"})
+    assert rows_of(ws) == ROWS
+    [told] = ws.apply("t", snapshot=tmp_path / "rows.txt", options={"format": "json"}).tables
+    assert told.n_unchanged == 3
+    with pytest.raises(UsageError, match=r"'xml' is not known. Formats: .*, json\."):
+        ws.track("u", tmp_path / "rows.txt", options={"format": "xml"})
 
 
 # -- standard input ------------------------------------------------------------------------------
@@ -325,6 +367,13 @@ def parquet_bytes() -> bytes:
     return sink.getvalue()
 
 
+def stream_bytes() -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, ARROW.schema) as writer:
+        writer.write_table(ARROW)
+    return sink.getvalue()
+
+
 PIPED = {
     "csv": CSV.encode(),
     "csv.gz": gzip.compress(CSV.encode()),
@@ -332,6 +381,7 @@ PIPED = {
     "jsonl": "\n".join(map(json.dumps, ROWS)).encode(),
     "json": json.dumps(ROWS).encode(),
     "parquet": parquet_bytes(),
+    "arrow stream": stream_bytes(),
 }
 
 

@@ -650,7 +650,7 @@ def test_the_first_lossy_value_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("split_bytes", [BIG, 2000, 1])
-@pytest.mark.parametrize("kind", ["parquet", "arrow", "memory", "batch", "reader", "pandas"])
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "arrows", "memory", "batch", "reader", "pandas"])
 def test_typed_sources(tmp_path: Path, kind: str, split_bytes: int) -> None:
     whole = pa.table({"a": pa.array(range(1000), pa.int32()), "b": [str(i % 7) for i in range(1000)]})
     path = tmp_path / f"x.{kind}"
@@ -662,16 +662,37 @@ def test_typed_sources(tmp_path: Path, kind: str, split_bytes: int) -> None:
     elif kind == "arrow":
         with pa.ipc.new_file(str(path), whole.schema) as writer:
             writer.write_table(whole, max_chunksize=130)
+    elif kind == "arrows":
+        with pa.ipc.new_stream(str(path), whole.schema) as writer:
+            writer.write_table(whole, max_chunksize=130)
     elif kind == "batch":
         source = whole.to_batches()[0]
     planned = plan(source, tmp_path, split_bytes)
     assert planned.names == ("a", "b")
     assert list(map(str, planned.types)) == ["int", "text"]
     assert not planned.guessed
-    assert (planned.local_table is None) == (kind in ("parquet", "arrow") or split_bytes < BIG)
+    assert (planned.local_table is None) == (kind in ("parquet", "arrow", "arrows") or split_bytes < BIG)
     if split_bytes < BIG and kind in ("parquet", "arrow", "reader"):
         assert len(planned.splits) > 1
     assert track(planned).to_pydict() == whole.to_pydict()
+
+
+def test_streams_of_arrow(tmp_path: Path) -> None:
+    """Whatever their name; of each batch another dictionary, no batches, a batch that is cut."""
+    batches = [pa.record_batch({"a": pa.array([text]).dictionary_encode()}) for text in "xyx"]
+    for n in (0, 3):
+        with pa.ipc.new_stream(str(tmp_path / f"{n}.arrow"), batches[0].schema) as writer:
+            for batch in batches[:n]:
+                writer.write_batch(batch)
+        planned = plan(tmp_path / f"{n}.arrow", tmp_path, 1)
+        assert len(planned.splits) == 1
+        assert track(planned).to_pydict() == {"a": ["x", "y", "x"][:n]}
+    path = tmp_path / "3.arrow"
+    os.truncate(path, path.stat().st_size - 20)
+    with pytest.raises(
+        SourceError, match=r"3.arrow.*damaged.*Nothing was applied. Next step: write the file"
+    ):
+        plan(path, tmp_path)
 
 
 def test_a_part_of_a_row_group_can_be_read(tmp_path: Path) -> None:
@@ -920,7 +941,7 @@ BREAK: list[tuple[str, str | bytes | None, dict[str, Any], type[HoldfastError], 
     ("bad.jsonl", '{"a":1}\n\n{"a":2\n', {}, SourceError, "line 3 of bad.jsonl .* is not one JSON object"),
     ("bad.jsonl", '{"a":1}\n[1]\n', {}, SourceError, "line 2 of bad.jsonl .* is not one JSON object"),
     ("bad.json", "[1]", {}, SourceError, "object 1 of bad.json .* Next step: write an array of objects"),
-    ("bad.jsonl", '[\n{"a":1}\n', {}, SourceError, "object 1 of bad.jsonl .* is not one JSON object"),
+    ("bad.jsonl", '[\n{"a":1}\n', {}, SourceError, "bad.jsonl .* is cut short: .* object 1, is '{.a.:1}'"),
     ("bad.jsonl", '{"a":1,"a":2}\n', {}, SourceError, "a key comes twice"),
     ("bad.jsonl", f'{{"a":1}}\n{{"a":"{HUGE}\n', {}, SourceError, "line 2 of bad.jsonl"),
     ("bad.jsonl", b'{"a":"\xe9"}\n', {}, SourceError, "line 1 of bad.jsonl .* not utf-8"),
@@ -1082,6 +1103,9 @@ def written(folder: Path, kind: str) -> Path:
     elif kind == "arrow":
         with pa.ipc.new_file(str(path), whole.schema) as writer:
             writer.write_table(whole, max_chunksize=130)
+    elif kind == "arrows":
+        with pa.ipc.new_stream(str(path), whole.schema) as writer:
+            writer.write_table(whole, max_chunksize=130)
     elif kind == "csv":
         path.write_text("a,b\n" + "".join(f"{i},text {i}\n" for i in range(1000)))
     else:
@@ -1090,19 +1114,19 @@ def written(folder: Path, kind: str) -> Path:
 
 
 @pytest.mark.parametrize("size", ["half", "nothing"])
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "arrow"])
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "arrow", "arrows"])
 def test_a_file_cut_behind_its_plan_is_an_error(tmp_path: Path, kind: str, size: str) -> None:
     """Never fewer rows without a word."""
     path = written(tmp_path, kind)
     planned = plan(path, tmp_path, 4_000)
-    assert len(planned.splits) > 2
+    assert len(planned.splits) > 2 or kind == "arrows"
     os.truncate(path, path.stat().st_size // 2 if size == "half" else 0)
     for split in planned.splits[-1:] if size == "half" else planned.splits:
         with pytest.raises(SourceError, match=r"orders.*Nothing was applied. Next step"):
             read_split_guessed(split, planned.names, planned.types, planned.options, "orders")
 
 
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "arrow"])
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "arrow", "arrows"])
 def test_a_source_is_never_mapped(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever cuts a mapped file kills the reader (SIGBUS); here it is cut before Arrow sees a byte of it."""
     from holdfast.core.sources import columnar, csv_files, json_lines
@@ -1126,7 +1150,7 @@ def test_a_source_is_never_mapped(tmp_path: Path, kind: str, monkeypatch: pytest
     monkeypatch.setattr(json_lines, "utf8_bytes", cut(json_lines.utf8_bytes))
     monkeypatch.setattr(columnar, "_open_parquet", cut(columnar._open_parquet))
     monkeypatch.setattr(columnar, "open_arrow", cut(columnar.open_arrow))
-    if kind in ("csv", "jsonl"):  # all of it was read before
+    if kind in ("csv", "jsonl", "arrows"):  # all of it was read before
         assert track(planned).num_rows == 1000
     else:
         with pytest.raises(SourceError, match=r"orders.* is damaged.*Nothing was applied"):

@@ -17,7 +17,7 @@ import pytest
 
 from holdfast.core.engine.engine import Engine
 from holdfast.core.rows.encoding import Target, plan
-from holdfast.core.sources import ReadOptions
+from holdfast.core.sources import ReadOptions, read_split
 from holdfast.core.store import bucket as buckets
 from holdfast.core.store.bucket import Bucket, use_options
 from trust.object_store import Faults, Request, Store, through
@@ -76,6 +76,23 @@ def test_many_objects_are_looked_at_side_by_side(
     assert most[0] > 4
     assert faults.counted("HEAD") <= (n + 2 if kind == "parquet" else 2)
     assert faults.counted("GET") <= 4 * n
+
+
+def test_a_stream_of_arrow(place: Bucket, store: Store, tmp_path: Path) -> None:
+    """Its size, its end, where a file has its mark, its first batch, all of it."""
+    out = io.BytesIO()
+    rows = pa.table({"id": range(10_000)})
+    with pa.ipc.new_stream(out, rows.schema) as writer:
+        writer.write_table(rows, max_chunksize=100)
+    place.put("rows.arrows", out.getvalue())
+    with through(store, faults := Faults()) as address:
+        use_options(store.options_at(address))
+        target = Target(tmp_path, "tables", "t", None, "equal", Engine(mode="inline"))
+        source = plan(f"{place}/rows.arrows", ReadOptions(), target, "staging")
+        assert faults.counted("GET") <= 6
+        [split] = source.splits
+        assert read_split(split, source.names, source.types, options=source.options, table="t") == rows
+        assert faults.counted("GET") <= 9
 
 
 def n_splits(source: str, folder: Path) -> int:

@@ -112,6 +112,13 @@ def labels(*names: Any) -> Call:
     )
 
 
+def indexed(levels: tuple[str | None, ...], name: str) -> pd.DataFrame:
+    """A pandas DataFrame of one column, with an index of levels of these names."""
+    columns = ["first", "second"][: len(levels)]
+    frame = pd.DataFrame({name: [1, 2], "first": [0, 1], "second": ["x", "y"]})[[name, *columns]]
+    return frame.set_index(columns).rename_axis(list(levels))
+
+
 def objects(*values: Any) -> Call:
     return frame(lambda: pd.Series(values, dtype=object))
 
@@ -128,6 +135,30 @@ ODD_FRAMES = [
         lambda ws, folder: ws.track(
             "new", pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")]))
         ),
+    ),
+    Case(
+        "an index of several levels without names",
+        SchemaError,
+        ("example (0, 'x').", "reset_index(drop=True)", "frame.rename_axis(['a', 'id_2'])", NOTHING),
+        lambda ws, folder: ws.track("new", indexed(("a", None), "b")),
+    ),
+    Case(
+        "an index without a name",
+        SchemaError,
+        ("example 0.", "frame.rename_axis('id') makes a column", NOTHING),
+        lambda ws, folder: ws.track("new", indexed((None,), "b")),
+    ),
+    Case(
+        "an index that is called like a column",
+        DuplicateColumnError,
+        ("the index", "'b'", "column 1", "frame.rename_axis(index={'b': 'index_b'})", NOTHING),
+        lambda ws, folder: ws.track("new", indexed(("a", "b"), "b")),
+    ),
+    Case(
+        "an index of which two levels are called alike",
+        DuplicateColumnError,
+        ("two columns 'a': 1 and 2", NOTHING),
+        lambda ws, folder: ws.track("new", indexed(("a", "a"), "b")),
     ),
     Case("labels that read alike", DuplicateColumnError, ("two columns '1'", NOTHING), labels(1, "1")),
     Case("no label", SchemaError, ("no name", "column 1 of 2"), labels(None, "b")),
@@ -510,8 +541,14 @@ SOURCES = [
     Case(
         "mixed objects in pandas",
         ColumnTypeError,
-        ("'a'", "mixes values", "int", "str", "astype"),
-        lambda ws, folder: ws.track("new", pd.DataFrame({"a": [1, "x", 2]})),
+        ("'a'", "mixes values", "int", "str", "'x' in row 2", "astype"),
+        lambda ws, folder: ws.track("new", pd.DataFrame({"a": [1, "x", 2]}, index=pd.RangeIndex(5, 8))),
+    ),
+    Case(
+        "mixed values in a list of rows",
+        ColumnTypeError,
+        ("'a'", "int and str in the list of rows", "'x' in row 3", "for example with str(row['a'])", NOTHING),
+        lambda ws, folder: ws.track("new", [{"a": 1}, {"b": 2}, {"a": "x"}, {"a": 2}]),
     ),
     Case(
         "odd objects in pandas",
@@ -671,7 +708,10 @@ BATCHES = [
     Case(
         "deleting an absent row",
         AbsentRowError,
-        ("(1, 'Ada', 'Rome', 1, 0.75)", "'people'", "no such row", "version 4", NOTHING, "applied before?"),
+        (
+            "the batch deletes (id, name, city, grade, score) = (1, 'Ada', 'Rome', 1, 0.75) of table "
+            f"'people' (version 4), which has no such row. {NOTHING}. Was this batch applied before?",
+        ),
         delete((1, "Ada", "Rome", 1, 0.75)),
     ),
     Case(
@@ -685,7 +725,7 @@ BATCHES = [
     Case(
         "deleting a row twice",
         AbsentRowError,
-        ("(1, 'Ada', 'Rome', 1, 0.5)", "(left)", NOTHING),
+        ("(1, 'Ada', 'Rome', 1, 0.5)", "fewer such rows than the batch names", NOTHING),
         delete((1, "Ada", "Rome", 1, 0.5), (1, "Ada", "Rome", 1, 0.5)),
     ),
     Case(
@@ -697,7 +737,7 @@ BATCHES = [
     Case(
         "deleting and updating a row",
         AbsentRowError,
-        ("(1, 'Ada', 'Rome', 1, 0.5)", "(left)", NOTHING),
+        ("(1, 'Ada', 'Rome', 1, 0.5)", "no such row but those that other parts", NOTHING),
         lambda ws, folder: ws.apply(
             "people", deletes=kit.table_of(kit.START[:1]), before=kit.table_of(kit.START[:1]), after=people()
         ),
@@ -741,7 +781,7 @@ BATCHES = [
     Case(
         "an update of an absent row",
         AbsentRowError,
-        ("(99)", "'keyed'", "no such row", NOTHING),
+        ("the batch updates (id) = (99) of table 'keyed'", "no such row. ", NOTHING),
         lambda ws, folder: ws.apply("keyed", updates=pa.table({"id": [99], "v": [1]})),
     ),
     Case(
@@ -759,8 +799,16 @@ BATCHES = [
     Case(
         "one row updated twice",
         AbsentRowError,
-        ("(1)", "'keyed'", NOTHING),
+        ("updates (id) = (1) of", "'keyed'", "fewer such rows than the batch names", NOTHING),
         lambda ws, folder: ws.apply("keyed", updates=pa.table({"id": [1, 1], "v": [1, 2]})),
+    ),
+    Case(
+        "a row that is deleted and updated",
+        AbsentRowError,
+        ("updates (id) = (1) of", "no such row but those that other parts of the batch take", NOTHING),
+        lambda ws, folder: ws.apply(
+            "keyed", deletes=pa.table({"id": [1]}), updates=pa.table({"id": [1], "v": [2]})
+        ),
     ),
     Case(
         "a row key that is not unique",

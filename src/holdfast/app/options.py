@@ -199,7 +199,9 @@ class Reading:
 
     format: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="csv, parquet, jsonl or arrow; by the file's ending if not given."),
+        typer.Option(
+            metavar="NAME", help="csv, parquet, json, jsonl or arrow; by the file's ending if not given."
+        ),
     ] = None
     delimiter: Annotated[
         str | None, typer.Option(metavar="CHAR", help=r"Between CSV fields; \t or tab is a tab.")
@@ -363,6 +365,9 @@ def columns_of(table: str, names: Collection[str], arguments: Sequence[str]) -> 
     columns = [c for text in arguments for c in ([text] if text in names else split(text))]
     if not columns:
         raise UsageError(f"no column of table {table!r} is named.")
+    rule = " ".join(arguments)
+    if len(arguments) > 1 and is_condition(rule) and not {*names}.issuperset(columns):
+        raise UsageError(f"put the whole rule in one argument: {shorten(rule)}.")
     return columns
 
 

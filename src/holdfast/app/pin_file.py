@@ -138,7 +138,10 @@ class _Reader:
         except yaml.YAMLError as error:
             mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
             line = f", line {mark.line + 1}" if mark else ""
-            raise UsageError(f"{self.name}{line} is no YAML: {problem or error}.") from None
+            raise UsageError(
+                f"{self.name}{line} is no YAML: {problem or error}. Next step: mend the line; a text with a "
+                "colon in it, or a quote at its beginning, is quoted as a whole: \"name = 'x: y'\"."
+            ) from None
         if root is None:
             raise UsageError(f"{self.name} is empty. {_EXPECTED}")
         fields = self.mapping(root, "", ("version", "tables"))

@@ -17,7 +17,7 @@ from holdfast.core.evidence.refute import validate
 from holdfast.core.evidence.sampling import look_for_keys
 from holdfast.core.evidence.witnessed import WitnessedEvidence
 from holdfast.core.rows.encoding import Look
-from holdfast.core.rows.kernels.masks import mask_of, popcounts
+from holdfast.core.rows.kernels.masks import first_container, mask_of, popcounts
 from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import TableState, read_masks
 from holdfast.core.store.bundle import open_bundle
@@ -114,6 +114,11 @@ class KeyClass(TableClass[KeyState]):
         if widest is not None:
             masks = masks[popcounts(masks) <= widest]
         return combinations(masks, state.schema.names)
+
+    def witnesses(self, known: KeyState, columns: Sequence[int]) -> tuple[int, int] | None:
+        masks = known.evidence.masks
+        [at] = first_container(mask_of(columns, masks.shape[1])[None], masks)
+        return None if at < 0 else tuple(known.evidence.witnesses[at, 0].tolist())
 
     def stored_keys(self, root: Root, state: TableState) -> Combinations | None:
         return stored_keys(root, state)

@@ -136,7 +136,7 @@ class Resolver:
         resolved = self._resolved(batch, number)
         notes = dict.fromkeys(note for source in self.sources for note in source.notes)
         words = {word for source in self.sources for word in source.words} - {*self.options.typed_nulls}
-        return replace(resolved, notes=(*notes, *nulls_notes(words)))
+        return replace(resolved, notes=(*notes, *nulls_notes(words), *resolved.notes))
 
     def _resolved(self, batch: Batch, number: int) -> Resolved:
         if batch.snapshot is not None:
@@ -146,6 +146,7 @@ class Resolver:
         new_rows: list[pa.Table] = []
         segments: list[SegmentRef] = []
         n_updated, n_unchanged = 0, None
+        notes: tuple[str, ...] = ()
 
         def come(source: Source, what: str) -> int:
             """How many rows come; those of a large source are encoded where they are read."""
@@ -176,7 +177,7 @@ class Resolver:
                 done = self._updated(self._plan(batch.updates), gone, number)
             else:
                 done = self._upserted(self._plan(batch.upserts), gone, number)
-                n_unchanged = done.n_unchanged
+                n_unchanged, notes = done.n_unchanged, done.notes
             gone.append(done.row_ids)
             segments.extend(done.segments)
             n_updated += done.n_updated
@@ -187,7 +188,7 @@ class Resolver:
         if any(len(rows) for rows in new_rows):
             rows = pa.concat_tables(new_rows)
             segments.extend(encode_table(rows, schema, self.target, locator, number).segments)
-        return Resolved(row_ids, tuple(segments), n_updated, n_unchanged)
+        return Resolved(row_ids, tuple(segments), n_updated, n_unchanged, notes)
 
     def _plan(self, given: Any) -> Source:
         source = plan(given, self.options, self.target, self.staging)
@@ -211,7 +212,8 @@ class Resolver:
         if not by_key:
             check_columns(source, schema, self.target, list(schema.names), f"the {what}")
         columns = self._key_columns if by_key else list(range(len(schema)))
-        return self._matched(self._queries(source), columns, gone, unique=by_key)
+        does = what if what == "deletes" else "updates"
+        return self._matched(self._queries(source), columns, gone, does, unique=by_key)
 
     def _queries(self, source: Source) -> Sequence[SegmentRef]:
         """The rows of a source as query segments; of a small one in their order."""
@@ -223,7 +225,7 @@ class Resolver:
     def _updated(self, source: Source, gone: Sequence[I64], number: int) -> Resolved:
         """An update by row key."""
         queries = self._keyed(source, "updates", "Give rows before and after")
-        ids = self._matched(queries, self._key_columns, gone, unique=True)
+        ids = self._matched(queries, self._key_columns, gone, "updates", unique=True)
         segments = self._rewritten(queries, np.arange(len(ids)), ids, source.names, number)
         return Resolved(ids, segments, len(ids))
 
@@ -257,7 +259,11 @@ class Resolver:
         ids = there.taken[come]
         segments = self._rewritten(queries, come, ids, source.names, number)
         ids = ids[ids >= 0]
-        return Resolved(ids, segments, len(ids), int(same.sum()))
+        absent = [name for name, c in zip(self.row_key, key, strict=True) if any(q.nulls[c] for q in queries)]
+        note = (
+            f"upserts have NULL in {listing(absent)} of the row key, where it names a row like other values"
+        )
+        return Resolved(ids, segments, len(ids), int(same.sum()), (note,) if absent else ())
 
     def _replaced(self, source: Source, number: int, *, allow_empty: bool) -> Resolved:
         """The difference between a snapshot and the table: by whole rows, each as often as it is there.
@@ -367,16 +373,26 @@ class Resolver:
         return Matching.of(query, row_id, leader)
 
     def _matched(
-        self, queries: Sequence[SegmentRef], columns: Sequence[int], gone: Sequence[I64], *, unique: bool
+        self,
+        queries: Sequence[SegmentRef],
+        columns: Sequence[int],
+        gone: Sequence[I64],
+        what: str,
+        *,
+        unique: bool,
     ) -> I64:
-        """One row id per query, or an error; equal queries take different rows."""
+        """One row id per query, or an error, which says `what` the batch does to them; equal queries take
+        different rows."""
         matching = self._match(queries, columns, gone, counted=unique)
         absent = np.flatnonzero(matching.counts == 0)
         if unique and not len(absent):
             self._check_unique(queries, columns, matching)
         absent = absent if len(absent) else np.flatnonzero(matching.taken < 0)
         if len(absent):
-            raise self._absent(queries, int(absent[0]), columns, len(absent))
+            which = "no such row but those that other parts of the batch take" if gone else "no such row"
+            if matching.counts[absent[0]]:
+                which = "fewer such rows than the batch names"
+            raise self._absent(queries, int(absent[0]), columns, len(absent), what, which)
         return matching.taken
 
     def _check_unique(
@@ -402,13 +418,14 @@ class Resolver:
         return shorten_row(values[n] for n in names)
 
     def _absent(
-        self, queries: Sequence[SegmentRef], query: int, columns: Sequence[int], n: int
+        self, queries: Sequence[SegmentRef], query: int, columns: Sequence[int], n: int, what: str, which: str
     ) -> AbsentRowError:
-        more = f" (and {n - 1} more)" if n > 1 else ""
+        names = listing([self.relation.schema.names[c] for c in columns])
+        more = f" (and {n - 1:,} more)" if n > 1 else ""
         return AbsentRowError(
-            f"the batch deletes or updates {self._shown(queries, query, columns)}{more} of table "
-            f"{self.target.table!r}, which has no such row (left) at version {self.target.version}. "
-            f"{NOTHING_APPLIED} Was this batch applied before?"
+            f"the batch {what} ({names}) = {self._shown(queries, query, columns)}{more} of table "
+            f"{self.target.table!r} (version {self.target.version}), which has {which}. {NOTHING_APPLIED} "
+            "Was this batch applied before?"
         )
 
 

@@ -58,6 +58,7 @@ from holdfast.errors import (
     UsageError,
     WorkspaceError,
     listing,
+    one_of_type,
     shorten,
     shorten_path,
 )
@@ -188,8 +189,9 @@ def _plan_query(place: Any, options: ReadOptions, target: Target, staging: str) 
     """The plan of a query of a database: its rows are read now, as those of a table in memory."""
     if not isinstance(place, str | os.PathLike):
         raise UsageError(
-            f"sql is given for table {target.table!r}, but its source is a {type(place).__name__}. Next "
-            "step: give the file or the address of a database, or the rows of the query without sql."
+            f"sql is given for table {target.table!r}, but its source is {one_of_type(place)}. "
+            f"{NOTHING_APPLIED} Next step: give the file or the address of a database, or the rows of the "
+            "query without sql: connection.sql('SELECT ...') of DuckDB, cursor.fetch_record_batch() of ADBC."
         )
     batch = target.version is not None
     with queried(place, options.sql or "", target.table, batch=batch) as query:

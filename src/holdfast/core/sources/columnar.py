@@ -7,7 +7,7 @@ exactly, a float a decimal column if it reads back the same), everything else on
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.compute
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from holdfast.core.sources.raw_files import cut_short, opened_by_arrow
+from holdfast.core.sources.raw_files import REQUEST, cut_short, opened_by_arrow
 from holdfast.core.sources.read_options import Split
 from holdfast.core.sources.type_rule import first_unfit
 from holdfast.core.store.arrow_types import arrow_type, is_duration, is_nested, python_values, type_of
@@ -32,6 +32,8 @@ from holdfast.errors import (
 
 _pa: Any = pa  # third-party stubs lag behind Arrow
 pc: Any = pa.compute
+
+STREAM_MARK = b"\xff\xff\xff\xff"  # what a stream of Arrow begins with; a file has another mark
 
 
 def table_label(table: str, version: int | None) -> str:
@@ -288,33 +290,43 @@ def read_parquet(split: Split, names: Sequence[str], left_out: Collection[str], 
 
 
 def open_arrow(path: str, *, table: str, fields: Sequence[int] = (), size: int | None = None) -> Any:
-    """A reader of the batches of an Arrow file, or of some columns of them."""
+    """A reader of the batches of an Arrow file or stream, or of some columns of them."""
+    options = _pa.ipc.IpcReadOptions(included_fields=[*fields], use_threads=False)
     try:
-        options = _pa.ipc.IpcReadOptions(included_fields=[*fields], use_threads=False)
-        return pa.ipc.open_file(opened_by_arrow(path, size), options=options)  # not mapped, see raw_files
+        try:
+            return pa.ipc.open_file(opened_by_arrow(path, size), options=options)  # not mapped, see raw_files
+        except pa.ArrowInvalid:
+            stream = opened_by_arrow(path, size)
+            if stream.read(len(STREAM_MARK)) != STREAM_MARK:
+                raise
+            stream.seek(0)
+            return pa.ipc.open_stream(_pa.BufferedInputStream(stream, REQUEST), options=options)
     except PermissionError:
         raise
     except (pa.ArrowInvalid, OSError) as error:
         raise SourceError(
             f"{shorten_path(path)} for table {table!r} is not an Arrow file: {first_line(error)}. "
-            f"{NOTHING_APPLIED} Next step: check the file; an Arrow stream must be written as a file."
+            f"{NOTHING_APPLIED} Next step: check the file, or give its --format."
         ) from None
 
 
 def arrow_schema(path: str, size: int, *, table: str) -> tuple[pa.Schema, list[tuple[int, int]]]:
     """The schema and (rows, bytes) of every batch, the bytes by those of the first one; `size` of the file.
 
-    Reads the first batch, and of the others one column, the narrowest.
+    Reads the first batch, and of the others one column, the narrowest. A stream is read from its beginning
+    only, so its batches are one.
     """
     reader = open_arrow(path, table=table, size=size)
-    schema, numbers = reader.schema, range(reader.num_record_batches)
-    if not schema.names or not numbers:
+    schema, first = reader.schema, next(_arrow_batches(reader, 0, path, table), None)
+    if not schema.names or first is None:
         return schema, []
-    first = next(_arrow_batches(reader, numbers, path, table))
     row_bytes = first.nbytes / max(first.num_rows, 1)
     narrow = min(range(len(schema)), key=lambda i: _width(schema.field(i).type))
-    counted = _arrow_batches(open_arrow(path, table=table, fields=[narrow], size=size), numbers, path, table)
-    return schema, [(batch.num_rows, int(batch.num_rows * row_bytes)) for batch in counted]
+    counted = _arrow_batches(open_arrow(path, table=table, fields=[narrow], size=size), 0, path, table)
+    n_rows = [batch.num_rows for batch in counted]
+    if isinstance(reader, pa.RecordBatchReader):
+        n_rows = [sum(n_rows)]
+    return schema, [(n, int(n * row_bytes)) for n in n_rows]
 
 
 def _width(t: pa.DataType) -> int:
@@ -327,9 +339,13 @@ def _width(t: pa.DataType) -> int:
         return 0 if pa.types.is_null(t) else 1_000
 
 
-def _arrow_batches(reader: Any, numbers: Iterable[int], path: str, table: str) -> Iterator[Any]:
+def _arrow_batches(reader: Any, start: int, path: str, table: str) -> Iterator[Any]:
+    """The batches of a file from one on, or those of a stream."""
     try:
-        yield from (reader.get_batch(i) for i in numbers)
+        if isinstance(reader, pa.RecordBatchReader):
+            yield from reader
+        else:
+            yield from (reader.get_batch(i) for i in range(start, reader.num_record_batches))
     except (pa.ArrowInvalid, OSError) as error:
         raise _damaged(path, table, error) from None
 
@@ -337,7 +353,7 @@ def _arrow_batches(reader: Any, numbers: Iterable[int], path: str, table: str) -
 def read_arrow(split: Split, *, table: str) -> pa.Table:
     reader = open_arrow(split.path, table=table)
     batches, n_rows = [], 0
-    for batch in _arrow_batches(reader, range(split.batch, reader.num_record_batches), split.path, table):
+    for batch in _arrow_batches(reader, split.batch, split.path, table):
         if n_rows >= split.end - split.start:
             break
         batches.append(batch)

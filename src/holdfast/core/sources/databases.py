@@ -12,7 +12,7 @@ import functools
 import importlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote
 
@@ -134,7 +134,7 @@ def queried(place: str | os.PathLike[str], sql: str, table: str, *, batch: bool 
                 notes = () if batch else notes
                 rows = _noted(rows, functools.partial(_refusal, driver, text, table))
                 if kind == "sqlite" and rows is not None:
-                    rows = SqliteRows(rows)
+                    rows = SqliteRows(rows, functools.partial(_mixed, library, connection, sql))
         except library.Error as error:
             raise _refusal(driver, text, table, error) from None
         if rows is None:
@@ -157,6 +157,19 @@ def _answer(cursor: Any, kind: str, sql: str, table: str) -> tuple[Any, tuple[st
     columns = PostgresColumns.of(reader.schema, table)
     converted = (columns.converted(batch) for batch in reader)
     return _pa.RecordBatchReader.from_batches(columns.schema, converted), columns.notes
+
+
+def _mixed(library: Any, connection: Any, sql: str, names: Sequence[str]) -> dict[str, list[str]]:
+    """The storage classes of columns of a query of SQLite that have several in the first rows; of what is no
+    SELECT nothing is known."""
+    columns = ['"{}"'.format(name.replace('"', '""')) for name in names]
+    kinds = ", ".join(f"group_concat(DISTINCT typeof({column}))" for column in columns)
+    rows = f"SELECT * FROM ({sql.strip().rstrip(';')}\n) LIMIT {TYPING_ROWS}"
+    with contextlib.closing(connection.cursor()) as cursor, contextlib.suppress(library.Error):
+        cursor.execute(f"SELECT {kinds} FROM ({rows})")
+        several = [sorted({*(listed or "").split(",")} - {"null"}) for listed in cursor.fetchone()]
+        return {name: kinds for name, kinds in zip(names, several, strict=True) if len(kinds) > 1}
+    return {}
 
 
 def _noted(reader: Any, refusal: Callable[[Exception], Exception]) -> Any:

@@ -16,22 +16,27 @@ import pyarrow as pa
 
 from holdfast.core.sources.column_names import check_names
 from holdfast.core.store import pandas_later
-from holdfast.errors import NOTHING_APPLIED, ColumnTypeError, SchemaError, shorten
+from holdfast.errors import NOTHING_APPLIED, ColumnTypeError, DuplicateColumnError, SchemaError, shorten
 
 
-def arrow_table(frame: Any, table: str, what: str = "the pandas DataFrame") -> pa.Table:
-    """The frame's columns, in order, under the texts of their labels; those of a named index first."""
+def arrow_table(
+    frame: Any, table: str, what: str = "the pandas DataFrame", *, of_rows: bool = False
+) -> pa.Table:
+    """The frame's columns, in order, under the texts of their labels; those of a named index first.
+
+    `of_rows`: it was made of a list of rows, which messages speak of.
+    """
     pandas_later.needed()
     if frame.columns.nlevels > 1:
         raise SchemaError(
             f"the pandas DataFrame for table {table!r} has columns of {frame.columns.nlevels} levels, for "
-            f"example {shorten(frame.columns[0])}. {NOTHING_APPLIED} Next step: give it plain names, for "
-            "example frame.columns = ['_'.join(map(str, c)) for c in frame.columns]."
+            f"example {shorten(_plain(frame.columns[0]))}. {NOTHING_APPLIED} Next step: give it plain names, "
+            "for example frame.columns = ['_'.join(map(str, c)) for c in frame.columns]."
         )
     frame = _with_index(frame, table)
     names = ["" if _missing(label) else str(label) for label in frame.columns]
     check_names(names, what, table=table)
-    columns = [_column(frame.iloc[:, i], name, table, what) for i, name in enumerate(names)]
+    columns = [_column(frame.iloc[:, i], name, table, what, of_rows) for i, name in enumerate(names)]
     return pa.table(columns, names=names)
 
 
@@ -39,6 +44,18 @@ def _missing(label: Any) -> bool:
     import pandas as pd
 
     return bool(pd.api.types.is_scalar(label) and pd.isna(label))
+
+
+def _plain(value: Any) -> Any:
+    """A label as Python's own value, for messages.
+
+    >>> import numpy as np
+    >>> _plain((np.int64(0), "x"))
+    (0, 'x')
+    """
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return value.item() if type(value).__module__ == "numpy" else value
 
 
 def _with_index(frame: Any, table: str) -> Any:
@@ -49,21 +66,34 @@ def _with_index(frame: Any, table: str) -> Any:
     if isinstance(index, pd.RangeIndex) or (not len(index) and index.names == [None]):
         return frame
     if any(_missing(name) for name in index.names):
+        names = [f"id_{k}" if _missing(name) else name for k, name in enumerate(index.names, 1)]
+        new, made = ("'id'", "a column") if len(names) == 1 else (shorten(names), "columns")
         raise SchemaError(
             f"the pandas DataFrame for table {table!r} has an index that is no plain range and has "
-            f"no name, for example {shorten(index[0])}. {NOTHING_APPLIED} Next step: "
-            "frame.reset_index(drop=True) leaves it out, frame.rename_axis('id') makes a column of it."
+            f"no name, for example {shorten(_plain(index[0]))}. {NOTHING_APPLIED} Next step: "
+            f"frame.reset_index(drop=True) leaves it out, frame.rename_axis({new}) makes {made} of it."
         )
+    check_names([str(name) for name in index.names], "the index of the pandas DataFrame", table=table)
+    columns = [str(label) for label in frame.columns]
+    for name in index.names:
+        if str(name) in columns:
+            raise DuplicateColumnError(
+                f"the index of the pandas DataFrame for table {table!r} is called {shorten(str(name))}, as "
+                f"its column {columns.index(str(name)) + 1} is. {NOTHING_APPLIED} Next step: "
+                "frame.reset_index(drop=True) leaves the index out, frame.rename_axis(index="
+                f"{{{shorten(name)}: {shorten(f'index_{name}')}}}) makes a column of another name of it."
+            )
     return pd.concat([index.to_frame(index=False), frame.reset_index(drop=True)], axis=1)
 
 
-def _column(values: Any, name: str, table: str, what: str) -> Any:
+def _column(values: Any, name: str, table: str, what: str, of_rows: bool) -> Any:
     import pandas as pd
 
     if isinstance(values.dtype, pd.SparseDtype):
         values = values.sparse.to_dense()
     # The values of a category are those of its categories.
-    distinct = values.cat.categories.to_series() if isinstance(values.dtype, pd.CategoricalDtype) else values
+    is_category = isinstance(values.dtype, pd.CategoricalDtype)
+    distinct = values.cat.categories.to_series() if is_category else values
     for kind, plural, cure in (
         (pd.PeriodDtype, "periods", "dt.to_timestamp() makes dates of them, astype(str) texts"),
         (pd.IntervalDtype, "intervals", "astype(str) makes texts of them; or keep their ends as columns"),
@@ -82,13 +112,13 @@ def _column(values: Any, name: str, table: str, what: str) -> Any:
             "value."
         ) from None
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
-        _refuse(distinct.dropna(), name, table, what)
+        _refuse(distinct, name, table, what, is_category, of_rows)
     value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if distinct.dtype == object and _may_have_lost(value_type):
         present = distinct.dropna()
         kinds = set(map(_kind_of, present))
         if len(kinds) > 1 or kinds == {_ZONED_TIME}:
-            _refuse(present, name, table, what)
+            _refuse(distinct, name, table, what, is_category, of_rows)
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
@@ -117,19 +147,24 @@ def _fits_alone(value: Any) -> bool:
     return True
 
 
-def _refuse(values: Any, name: str, table: str, where: str) -> NoReturn:
-    """Raise what is wrong with the values of a column, NULLs left out."""
+def _refuse(values: Any, name: str, table: str, where: str, is_category: bool, of_rows: bool) -> NoReturn:
+    """Raise what is wrong with the values of a column, or of a category, which are in no row."""
+    values = values.reset_index(drop=True).dropna()
     kinds = values.astype(object).map(_kind_of)
     common = kinds.value_counts().index
     if len(common) > 1:
         what = f"mixes values of type {' and '.join(common[:3])}"
-        shown = values[kinds != common[0]].iloc[0]
-        cure = "convert the column to one type, for example with astype"
+        at = int((kinds != common[0]).to_numpy().argmax())
+        cast = "astype"
+        cure = "convert the column to one type, for example with CAST"
     else:
         what = f"has values of type {common[0]} that no type of holdfast holds"
-        shown = next((v for v in values if not _fits_alone(v)), values.iloc[0])
-        cure = "convert the column, for example with astype(str), or leave it out"
+        at = next((k for k, v in enumerate(values) if not _fits_alone(v)), 0)
+        cast = "astype(str)"
+        cure = "convert the column, for example with CAST, or leave it out"
+    cast = f"str(row[{shorten(name)}]) in each row" if of_rows else cast
+    row = "" if is_category else f" in row {values.index[at] + 1}"
     raise ColumnTypeError(
         f"column {shorten(name)} of table {table!r} {what} in {where}, for example "
-        f"{shorten(shown)}. {NOTHING_APPLIED} Next step: {cure}."
+        f"{shorten(values.iloc[at])}{row}. {NOTHING_APPLIED} Next step: {cure.replace('CAST', cast)}."
     )

@@ -23,11 +23,20 @@ def is_array(start: bytes) -> bool:
     return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
 
 
+class UnclosedArray(ValueError):
+    """An array that does not end; `last` is what there is of its last object, which is number `n_objects`."""
+
+    def __init__(self, lines: bytearray) -> None:
+        super().__init__("the array is not closed")
+        self.n_objects, self.last = lines.count(b"\n") + 1, lines.rpartition(b"\n")[2]
+
+
 def as_lines(body: Any) -> Any:
-    r"""An array of objects as a line for each; what is no such array is left as it is, for its error.
+    r"""An array of objects as a line for each; UnclosedArray if it does not end.
 
     Outside of texts a line end is a blank like any other, so it becomes one, and the commas between the
-    objects become line ends. Cost: some passes over blocks of bytes; memory: the text once more.
+    objects become line ends. What follows the array stays behind the last object, for its error. Cost: some
+    passes over blocks of bytes; memory: the text once more.
 
     >>> as_lines(pa.py_buffer(b'[{"a": "],",\n"b": [1, 2]},\n {"a": 3}]\n')).to_pybytes()
     b' {"a": "],", "b": [1, 2]}\n  {"a": 3}  '
@@ -51,9 +60,11 @@ def as_lines(body: Any) -> Any:
             closed = low + int(ends[0])
         block[outside & ((block == _NEWLINE) | (block == _RETURN))] = _BLANK
         block[outside & (block == _COMMA) & (depths == 1)] = _NEWLINE
-    if closed != last or text[last + 1 :].strip():
-        return body
-    codes[first] = codes[last] = _BLANK
+    codes[first] = _BLANK
+    if closed < 0:
+        raise UnclosedArray(text)
+    if closed == last and not text[last + 1 :].strip():
+        codes[last] = _BLANK
     return pa.py_buffer(bytes(text))
 
 

@@ -91,7 +91,16 @@ def is_array(path: str, size: int, options: ReadOptions, *, table: str) -> bool:
 def _body(split: Split, options: ReadOptions, table: str) -> Any:
     """The bytes of a split: UTF-8, a line for each object."""
     body = utf8_bytes(split, options, table=table)
-    return json_arrays.as_lines(body) if split.array else body
+    if not split.array:
+        return body
+    try:
+        return json_arrays.as_lines(body)
+    except json_arrays.UnclosedArray as error:
+        raise SourceError(
+            f"{file_name(split)} for table {table!r} is cut short: its array has no end, and the last of it, "
+            f"object {error.n_objects}, is {shorten(error.last[:200].strip().decode(errors='replace'))}. "
+            f"{NOTHING_APPLIED} Next step: write or copy the file again, all of it."
+        ) from None
 
 
 def _objects(body: Any, split: Split, table: str) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -89,13 +89,20 @@ class ReadOptions(Coded):
         )
 
     @classmethod
+    def public_names(cls) -> list[str]:
+        """The options that users give."""
+        return [name for name in cls.__slots__ if name not in PLANNED]
+
+    @classmethod
     def checked(cls, fields: Mapping[str, Any]) -> ReadOptions:
         """What a user asks for; not by the codec: what is wrong with it is for people."""
-        names = [name for name in cls.__slots__ if name not in PLANNED]
         for name in fields:
             if name not in cls.__slots__:
-                raise UsageError(f"unknown reading option {shorten(name)}. Options: {', '.join(names)}.")
+                names = ", ".join(cls.public_names())
+                raise UsageError(f"unknown reading option {shorten(name)}. Options: {names}.")
         options: dict[str, Any] = dict(fields)
+        if options.get("format") == "json":  # one reader tells lines and arrays apart
+            options["format"] = "jsonl"
         for name in ("null_values", "left_out", "names", "typed_nulls", "first_notes"):
             if options.get(name) is not None:
                 options[name] = tuple(options[name])
@@ -103,7 +110,9 @@ class ReadOptions(Coded):
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
-            raise UsageError(f"format {shorten(self.format)} is not known. Formats: {', '.join(FORMATS)}.")
+            raise UsageError(
+                f"format {shorten(self.format)} is not known. Formats: {', '.join(FORMATS)}, json."
+            )
         for what, given, choice in (("dates", self.dates, DATES), ("decimal", self.decimal, (".", ","))):
             if given is not None and given not in choice:
                 raise UsageError(f"{what} is {shorten(given)}; expected {' or '.join(choice)}.")

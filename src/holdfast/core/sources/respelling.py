@@ -217,8 +217,9 @@ def of_known_type(texts: Texts, t: Type) -> Values | None:
 
 
 def _variants(texts: Texts, form: str | None, words: Sequence[str]) -> Iterator[tuple[Texts, list[str]]]:
-    """The texts as they are, and more and more of them rewritten."""
-    yield texts, []
+    """The texts as they are, unless marks between thousands look like points, and more and more rewritten."""
+    if form is None or not form.startswith(GROUPS):
+        yield texts, []
     if form is not None:
         yield respelt(texts, form), []
     bare, seen = without_words(texts, words)
@@ -465,13 +466,22 @@ def remedy(text: str, t: Type, form: str | None = None) -> str:
         return ""
     if t.family in ("date", "timestamp") and _all_match(value, _TIMES[DMY]):
         return "say --dates dmy or mdy, "
-    if t.family in NUMBERS and "," in text and _all_match(value, _grouped(",", ".")):
-        return (
-            "say --thousands ',' or --decimal ',', "
-            if _all_match(value, _COMMAS)
-            else "say --thousands ',', "
-        )
-    return "say --decimal ',', " if t.family in NUMBERS and _all_match(value, _COMMAS) and "," in text else ""
+    if t.family not in NUMBERS or "," not in text:
+        return ""
+    marks = {"--thousands ','": _grouped(",", "."), "--decimal ','": _COMMAS}
+    says = " or ".join(option for option, pattern in marks.items() if _all_match(value, pattern))
+    return f"say {says}, " if says else ""
+
+
+def point_remedy(text: str, t: Type, form: str | None, verb: str) -> str | None:
+    """What helps a number with points in a column of decimal commas; None if something else is wrong."""
+    value = pa.chunked_array([[text]], pa.large_string())
+    if form != COMMA or t.family not in NUMBERS or "." not in text:
+        return None
+    write = f"write {text.replace('.', ',')!r}: a comma is the decimal point of the column"
+    if _all_match(value, _grouped(".", ",")):
+        return f"{verb} --thousands ., or {'mend the value' if ',' in text else write}"
+    return write if decimal_of(value) is not None else None
 
 
 def _array(words: Sequence[str]) -> Any:

@@ -59,6 +59,7 @@ ENDINGS: dict[str, Kind] = {
     ".ndjson": "jsonl",
     ".json": "jsonl",
     ".arrow": "arrow",
+    ".arrows": "arrow",
     ".feather": "arrow",
     ".ipc": "arrow",
 }
@@ -395,7 +396,8 @@ def _kind(path: str, options: ReadOptions, table: str) -> Kind:
                 pass
         raise SourceError(
             f"the format of {shorten(os.path.basename(path))} for table {table!r} cannot be told from its "
-            f"ending. {NOTHING_APPLIED} Next step: give the format: --format csv, parquet, jsonl or arrow."
+            f"ending. {NOTHING_APPLIED} Next step: give the format: --format csv, parquet, json, jsonl or "
+            "arrow."
         )
     return kind
 

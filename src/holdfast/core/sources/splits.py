@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from holdfast.core.sources import columnar, csv_files, json_lines
 from holdfast.core.sources.read_options import ReadOptions, Source, Split
-from holdfast.core.sources.respelling import read_column, remedy, respelt, survivors
+from holdfast.core.sources.respelling import point_remedy, read_column, remedy, respelt, survivors
 from holdfast.core.sources.type_rule import decode, first_unfit, suggestion
 from holdfast.core.store.arrow_types import arrow_type
 from holdfast.core.words.schema import Type
@@ -164,9 +164,11 @@ def _unfit(
     cure, plain = remedy(value, t, form), respelt(texts.slice(at, 1), form)[0].as_py()
     what = "the batch" if version is not None else "the file"
     row = csv_files.row_number(split, options, at)
-    verb = "track the table again with" if version is not None else "declare"
+    again = "track the table again with" if version is not None else ""
+    step = point_remedy(value, t, form, again or "say") or (
+        f"{cure}{again or 'declare'} --types {shorten(name)[1:-1]}={suggestion(plain, t)}, or mend the value"
+    )
     return ColumnTypeError(
         f"column {shorten(name)} of {columnar.table_label(table, version)} is {t}; {what} has "
-        f"{shorten(value)} in row {row} of {csv_files.file_name(split)}. {NOTHING_APPLIED} Next "
-        f"step: {cure}{verb} --types {shorten(name)[1:-1]}={suggestion(plain, t)}, or mend the value."
+        f"{shorten(value)} in row {row} of {csv_files.file_name(split)}. {NOTHING_APPLIED} Next step: {step}."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,22 +20,33 @@ _pa: Any = pa  # third-party stubs lag behind Arrow
 pc: Any = pa.compute
 
 ROWS_LOOKED_AT = 2_000
+_WRITTEN_NUMBER = r"^-?[0-9]+(\.[0-9]+e[+-][0-9]+)?$"  # by the driver, in a column of texts
 _TIMES = (Type("date"), Type("timestamp", unit="us"), Type("timestamp", unit="us", utc=True))
 _HUNDREDTHS = Type("decimal", precision=18, scale=2)
 
 
 class SqliteRows:
-    """The rows of a query of SQLite; they come once."""
+    """The rows of a query of SQLite; they come once.
 
-    def __init__(self, reader: Any) -> None:
-        self.schema = reader.schema
+    `mixed` tells those of some columns that have several storage classes, and which.
+    """
+
+    def __init__(self, reader: Any, mixed: Callable[[Sequence[str]], Mapping[str, Sequence[str]]]) -> None:
+        self.schema, self._mixed = reader.schema, mixed
         self._reader, self._first = reader, next(iter(reader), None)
 
     def notes(self, declared: Collection[str]) -> tuple[str, ...]:
-        """What is said of columns whose types are not declared, by the first rows."""
+        """What is said of columns whose types are not declared, by the first rows; and of mixed ones."""
         if self._first is None:
             return ()
-        return sqlite_notes(self._first.select([n for n in self.schema.names if n not in declared]))
+        names = [
+            name
+            for name, values in zip(self.schema.names, self._first.columns, strict=True)
+            if _may_mix(values)
+        ]
+        mixed = self._mixed(names) if names else {}
+        plain = [n for n in self.schema.names if n not in declared and n not in mixed]
+        return (*sqlite_notes(self._first.select(plain)), *mixed_notes(mixed))
 
     def typed(self, declared: Mapping[str, Type], table: str, *, batch: bool) -> Any:
         """A reader of the rows, with columns of declared types as such.
@@ -83,6 +94,30 @@ def _typed(rows: pa.Table, t: Type, table: str, first_row: int) -> Any:
             "the value, or leave the type out."
         )
     return typed
+
+
+def _may_mix(values: Any) -> bool:
+    """Whether values of a column may have been numbers, which the driver writes as texts or bytes there."""
+    if not pa.types.is_string(values.type):
+        return bool(pa.types.is_binary(values.type)) and values.null_count < len(values)
+    return pc.any(pc.match_substring_regex(values, _WRITTEN_NUMBER)).as_py() is True
+
+
+def mixed_notes(mixed: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """What is said of columns that have values of several storage classes.
+
+    >>> mixed_notes({"x": ["integer", "text"]})[0].split("; ")[0]
+    'x: integer and text values are read as texts'
+    """
+    notes = []
+    for name, kinds in mixed.items():
+        made = "bytes" if "blob" in kinds else "texts"
+        digits = ", with seven digits of the reals" if "real" in kinds else ""
+        notes.append(
+            f"{listing([name])}: {' and '.join(kinds)} values are read as {made}{digits}; "
+            f"CAST({shorten(name)[1:-1]} AS TEXT), or AS REAL, in the sql gives it one type"
+        )
+    return tuple(notes)
 
 
 def sqlite_notes(rows: pa.RecordBatch) -> tuple[str, ...]:

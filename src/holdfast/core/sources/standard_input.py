@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import IO
 
-from holdfast.core.sources import json_arrays
+from holdfast.core.sources import columnar, json_arrays
 from holdfast.core.sources.packed import packing_by_mark, unpacked
 from holdfast.core.sources.read_options import Kind
 from holdfast.core.store.files import FileRef, check_file, new_file, unique_name
@@ -22,7 +22,7 @@ from holdfast.errors import NOTHING_APPLIED, SourceError, shorten_path
 NAME = "-"
 BLOCK = 1 << 20
 DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/")
-_MARKS: dict[bytes, Kind] = {b"PAR1": "parquet", b"ARROW1": "arrow"}
+_MARKS: dict[bytes, Kind] = {b"PAR1": "parquet", b"ARROW1": "arrow", columnar.STREAM_MARK: "arrow"}
 
 
 def is_pipe(place: str) -> bool:

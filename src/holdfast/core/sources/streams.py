@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from holdfast.core.sources import frames
 from holdfast.core.sources.columnar import first_line
-from holdfast.errors import NOTHING_APPLIED, ColumnTypeError, SourceError, UsageError, shorten
+from holdfast.errors import NOTHING_APPLIED, ColumnTypeError, SourceError, UsageError, one_of_type, shorten
 
 _pa: Any = pa  # third-party stubs lag behind Arrow
 # What polars has and Arrow has not, and what to do.
@@ -35,7 +35,7 @@ def opened_stream(source: Any, table: str) -> tuple[str, pa.Schema, Iterable[Any
         source = frames.arrow_table(source, table, f"the {kind}")
     elif isinstance(source, list):
         kind = "list of rows"
-        source = frames.arrow_table(_framed(source, table), table, f"the {kind}")
+        source = frames.arrow_table(_framed(source, table), table, f"the {kind}", of_rows=True)
     elif library == "polars":
         source = _of_polars(source, kind, table)
     if isinstance(source, pa.RecordBatch):
@@ -108,9 +108,19 @@ def _reader(source: Any, kind: str, table: str) -> Any:
             return source.to_reader()
     except Exception as error:  # of whatever library it is
         raise _broken(error, kind, table) from None
+    step = (
+        "a path, a pandas or Spark DataFrame, a list of dicts, or what hands out Arrow data (pyarrow, "
+        "polars, DuckDB, ADBC)"
+    )
+    if hasattr(source, "sql") and hasattr(source, "execute"):  # a connection of DuckDB
+        step = "the rows of a query: connection.sql('SELECT ...')"
+    elif hasattr(source, "fetch_record_batch"):  # a cursor of ADBC
+        step = "the rows of its query: cursor.fetch_record_batch()"
+    elif hasattr(source, "cursor") or hasattr(source, "fetchone"):  # of another database
+        step = "the file or the address of the database, with options={'sql': 'SELECT ...'}"
     raise UsageError(
-        f"table {table!r} cannot be read from a {type(source).__name__}. Next step: give a path, a pandas or "
-        "Spark DataFrame, a list of dicts, or what hands out Arrow data (pyarrow, polars, DuckDB, ADBC)."
+        f"table {table!r} cannot be read from {one_of_type(source)}. {NOTHING_APPLIED} Next step: "
+        f"give {step}."
     )
 
 

@@ -202,7 +202,7 @@ _OF_ROW = re.compile(r"[ts]\.", re.IGNORECASE)
 _TESTS = ("in", "between", "like", "matches")
 OTHER_ROW = re.compile(r"(?<![\w.\"])s\s*\.", re.IGNORECASE)
 _SIGNS = re.compile(
-    r"\b(is|not)\s+(not\s+)?null\b|\b(in\s*\(|between\b|like\s*['\"]|matches\s*['\"])|'|[<>=!≤≥≠]",
+    r"\bis\s+(not\s+)?(null|true|false)\b|\bnot\s+null\b|\b(in\s*\(|between\b|like\s*['\"]|matches\s*['\"])|'|[<>=!≤≥≠]",
     re.IGNORECASE,
 )
 _ALONE = re.compile(
@@ -276,6 +276,8 @@ class ConditionReader(RuleReader):
         sign = self.peek().lower()
         if sign in _NOT:
             self.take()
+            if self.peek().lower() == "null" and self.peek() not in self.names:
+                self.fail("a test for NULL stands behind its column, as in zip is not null")
             part = self.one()
             return part.part if isinstance(part, Not) else Not(part)
         if sign != "(":
@@ -324,7 +326,10 @@ class ConditionReader(RuleReader):
         negated = self.peek().lower() in _NOT
         if negated:
             self.take()
-        if self.peek().lower() != "null":
+        word = self.peek().lower()
+        if word in ("true", "false"):
+            self.fail(f"write {written_name(name)} {'!=' if negated else '='} {word}; only NULL has an 'is'")
+        if word != "null":
             self.fail(f"expected 'null' or 'not null' behind 'is'; {self.next_piece()}")
         self.take()
         return Not(Absent(name)) if negated else Absent(name)
@@ -340,18 +345,21 @@ class ConditionReader(RuleReader):
             how = comparison(type_, self.type_of(partner))
             if how is None or (how == "equality" and op not in ("=", "!=")):
                 self.fail(
-                    f"{name!r} of type {type_} and {partner!r} of type {self.type_of(partner)} do not "
+                    f"{self.with_type(name)} and {partner!r} of type {self.type_of(partner)}, which do not "
                     f"compare{'' if how is None else ' but by = and !='}",
                     at,
                 )
             return Compared(name, op, partner=partner)
         if op not in ("=", "!=") and type_.family in ("bool", "binary"):
-            self.fail(f"{name!r} is of type {type_}, whose values have no order; compare it by = or !=", at)
+            self.fail(
+                f"{self.with_type(name)}, whose values have no order; compare it by = or !=",
+                at,
+            )
         return Compared(name, op, self.constant(name))
 
     def like(self, name: str, *, regex: bool) -> Like:
         if self.type_of(name).family != "text":
-            self.fail(f"{name!r} is of type {self.type_of(name)}, and only texts are like a pattern")
+            self.fail(f"{self.with_type(name)}, and only texts are like a pattern")
         pattern = self.quoted()
         if pattern is None:
             self.fail(f"expected a pattern in single quotes, such as '%@%'; {self.next_piece()}")
@@ -380,6 +388,11 @@ class ConditionReader(RuleReader):
         return self.column_name(
             "a test begins with a column, such as quantity > 0", "expected the name of a column"
         )
+
+    def with_type(self, name: str) -> str:
+        """Of which type a column is, for messages."""
+        table = f" of table {self.table!r}" if self.table else ""
+        return f"{name!r}{table} is of type {self.type_of(name)}"
 
     def type_of(self, name: str) -> Type:
         return self.schema.types[self.schema.places[name]]
@@ -423,7 +436,10 @@ class ConditionReader(RuleReader):
                     return constant
         except ValueError:
             pass
-        self.fail(f"{name!r} is of type {type_}; expected {_EXPECTED.get(type_.family, 'another type')}", at)
+        self.fail(
+            f"{self.with_type(name)}; expected {_EXPECTED.get(type_.family, 'another type')}",
+            at,
+        )
 
 
 _EXPECTED = {
