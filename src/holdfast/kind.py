@@ -472,12 +472,10 @@ class Step:
     @property
     def notes(self) -> tuple[str, ...]:
         """How sources were understood, and what is not known any more, in words."""
-        classes = (
-            text
-            for kind, cls, now in self.of(self.findings)
-            for text in cls.notes(self.known.get(kind), now, self.table)
-        )
-        return (*(f"{self.table}: {text}" for text in self.understood), *classes)
+        notes = [
+            cls.notes(self.known.get(kind), now, self.table) for kind, cls, now in self.of(self.findings)
+        ]
+        return (*(f"{self.table}: {text}" for text in self.understood), *(t for some in notes for t in some))
 
     @cached_property
     def keys(self) -> tuple[tuple[str, ...], ...] | None:

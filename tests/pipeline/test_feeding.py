@@ -134,7 +134,7 @@ def test_an_index_is_not_lost(ws: holdfast.Workspace) -> None:
     frame = pd.DataFrame({"name": ["a", "b"]}, index=["x", "y"])
     with pytest.raises(SchemaError, match=r"no plain range and has no name, for example 'x'. Nothing"):
         ws.track("t", frame)
-    with pytest.raises(DuplicateColumnError, match="two columns 'name'"):
+    with pytest.raises(DuplicateColumnError, match=r"the index .* is called 'name', as its column 1 is"):
         ws.track("t", frame.rename_axis("name"))
     index = pd.MultiIndex.from_tuples([(1, "x"), (2, "y")], names=["a", "b"])
     ws.track("t", pd.DataFrame({"n": [1, 2]}, index=index))
