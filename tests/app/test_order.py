@@ -317,3 +317,30 @@ def test_the_order_reads_no_rows(shop: Shell, monkeypatch: pytest.MonkeyPatch) -
             assert len(ws.dependencies(ranked=True)) == len(ws.dependencies())
         monkeypatch.setattr(Order, "ranks", opened)
         assert ws.check("customer", inserts=shop.file("c.csv", "customer_id,name\n")).changes == ()
+
+
+def test_row_rules_that_say_little_are_only_counted(tmp_path: Path) -> None:
+    """Whether there is anything else or not; and what broke was far apart while it held."""
+    shell = Shell(tmp_path)
+    rows = [(product, status, code, price, 10 * price) for product, status, code, price in
+            (("a", "open", "x1", 10), ("b", "done", "x2", 20), ("c", "open", "x3", 30))]  # fmt: skip
+    source = shell.file("o.csv", csv("product,status,code,price,qty", rows))
+    tracked = shell("track", "o", source, "--kinds", "row").out.splitlines()
+    little = "row rules with != or between columns whose values are far apart"
+    assert tracked[1:] == [f"  new: 4 {little}; see them with 'holdfast show --kind row'"]
+    odd = shell.file("i.csv", csv("product,status,code,price,qty", [("open", "open", "x1", 1000, 100)]))
+    applied = shell("apply", "o", "--inserts", odd).out.splitlines()
+    assert applied[1] == f"  broke: 2 {little}; all with --json"
+    assert {c["role"] for c in shell("log", "--json").json()["log"][-1]["changes"]} == {"chance"}
+
+
+def test_what_was_far_apart_comes_behind_what_was_not(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    rows = [(i, i + i % 3, 1000 + i) for i in range(1, 30)]
+    source = shell.file("p.csv", csv("low,high,volume", rows))
+    shell("track", "p", source, "--kinds", "row")
+    odd = shell.file("i.csv", csv("low,high,volume", [(9, 8, 5)]))
+    checked = shell("check", "p", "--inserts", odd).out.splitlines()
+    assert checked[1] == "  would break: 3 row rules"
+    assert checked[2].startswith("    low <= high does not hold any more")
+    assert any(line.startswith("    ... and 2 row rules with != or between columns") for line in checked)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.app.report.chance import BY_CHANCE, CHANCE_SHOWN, print_by_chance
+from holdfast.app.report.chance import BY_CHANCE, print_by_chance, some_by_chance
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rows import PAIR_LABELS, print_rows
 from holdfast.app.report.texts import dependency_text, meaning, safe
@@ -120,7 +120,8 @@ def print_events(
             if event in ("within", "beyond"):
                 most = min(limit, NEAR_IN_A_REPORT)
             loud = [c for c in news if role_of(c) != "muted"]
-            shown = [c for c in loud if role_of(c) != "chance"] if telling else loud[:CHANCE_SHOWN]
+            meant = [c for c in loud if role_of(c) != "chance"]
+            shown = meant if telling else some_by_chance(kind, loud)
             n_above, n_chance = len(of_section) - len(news), len(loud) - len(shown)
             n_muted = len(news) - len(loud)
             above = ABOVE if kind == "dc" else "{}with a key above on the left"
