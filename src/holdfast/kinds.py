@@ -429,7 +429,15 @@ class Readers:
 
             return Order(state, keys, outlived, pins, references)
 
-        return ranked(changes, order(after=False), order(after=True))
+        def remainders(table: str, asked: Sequence[tuple[str, ...]]) -> NDArray[np.bool_]:
+            before = step_of[table].before
+            return (
+                np.zeros(len(asked), np.bool_)
+                if before is None
+                else self.keys.remainders(before, asked, base)
+            )
+
+        return ranked(changes, order(after=False), order(after=True), remainders)
 
     def held_versions(self, kind: str, table: str, questions: U64, before: int) -> I64:
         """For how many versions each of some dependencies had held, as its class keeps them: int64[n]."""

@@ -32,7 +32,7 @@ from holdfast.core.rows.table_state import TableState
 from holdfast.core.words.change import DependencyChange, Pin
 from holdfast.core.words.column_rule import ColumnRule
 from holdfast.core.words.column_sets import flat_columns, masks_from, places_among
-from holdfast.core.words.dependency import Dependency, Fd, Ind, Ucc
+from holdfast.core.words.dependency import Dependency, Fd, Ind, Ucc, extended
 from holdfast.core.words.key_score import KeyScores
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.ranks import Rank, best_first, in_order
@@ -61,6 +61,8 @@ Combinations = tuple[tuple[str, ...], ...]
 Anything = TypeVar("Anything", bound=Dependency)
 # What some keys of a table have outlived.
 Outlived = Callable[[str, Sequence[tuple[str, ...]]], Stability]
+# Which of some keys of a table are what is left of a narrower one that broke.
+Remainders = Callable[[str, Sequence[tuple[str, ...]]], Bool]
 
 
 class TableOrder:
@@ -230,10 +232,14 @@ def _rank(dependency: Dependency) -> Rank:
             return Rank("dependency", USUAL)
 
 
-def ranked(changes: Sequence[DependencyChange], before: Order, after: Order) -> tuple[DependencyChange, ...]:
+def ranked(
+    changes: Sequence[DependencyChange], before: Order, after: Order, remainders: Remainders
+) -> tuple[DependencyChange, ...]:
     """Changes with what they mean, as they are told.
 
-    What came is weighed by the tables after a batch, what went by those before it.
+    What came is weighed by the tables after a batch, what went by those before it. A key that is what is left
+    of one that broke, now or a while ago (`remainders` tells that), is unique by chance: where `id` has one
+    duplicate, any other column that tells the two rows apart makes a key with it.
     """
     came = [c.event in ("appeared", "within") for c in changes]
     ranks: dict[bool, Any] = {}
@@ -242,4 +248,36 @@ def ranked(changes: Sequence[DependencyChange], before: Order, after: Order) -> 
             order.ranks([c.dependency for c, new in zip(changes, came, strict=True) if new == is_new])
         )
     placed = [(c, next(ranks[is_new])) for c, is_new in zip(changes, came, strict=True)]
-    return in_order(replace(c, **rank._asdict()) for c, rank in placed)
+    left = _left_of_keys(placed, remainders)
+    return in_order(
+        replace(c, **(_by_chance(rank) if c.dependency in left else rank)._asdict()) for c, rank in placed
+    )
+
+
+def _by_chance(rank: Rank) -> Rank:
+    """As chance, but for what somebody has said of it."""
+    if rank.role == "pinned":
+        return rank._replace(unpinned="chance")
+    return rank if rank.role == "muted" else rank._replace(role="chance")
+
+
+def _left_of_keys(placed: Sequence[tuple[DependencyChange, Rank]], remainders: Remainders) -> set[Dependency]:
+    """The keys that came as what is left of one that broke, and those that broke of which that was so.
+
+    Of a key that looked like chance nothing is left: a longer one may be the one that was meant.
+    """
+    broken: dict[str, dict[tuple[str, ...], bool]] = {}
+    for c, rank in placed:
+        if c.event == "broke" and isinstance(c.dependency, Ucc):
+            broken.setdefault(c.dependency.table, {})[c.dependency.columns] = rank.meant != "chance"
+    left: set[Dependency] = set()
+    for table, meant in broken.items():
+        keys = list(meant)
+        again = {key for key, is_left in zip(keys, remainders(table, keys).tolist(), strict=True) if is_left}
+        left.update(Ucc(table, key) for key in again)
+        broken[table] = {key: True for key in keys if meant[key] or key in again}
+    for c, _ in placed:
+        d = c.dependency
+        if c.event == "appeared" and isinstance(d, Ucc) and extended(d.columns, broken.get(d.table, ())):
+            left.add(d)
+    return left

@@ -344,3 +344,33 @@ def test_what_was_far_apart_comes_behind_what_was_not(tmp_path: Path) -> None:
     assert checked[1] == "  would break: 3 row rules"
     assert checked[2].startswith("    low <= high does not hold any more")
     assert any(line.startswith("    ... and 2 row rules with != or between columns") for line in checked)
+
+
+def test_one_duplicate_of_a_key_is_not_told_as_many_new_keys(tmp_path: Path) -> None:
+    """What is left of a key that broke is counted, then and when it breaks again."""
+    shell, random, header = Shell(tmp_path), Random(3), "id,status,code,city,qty"
+    rows = [(i, random.choice("ab"), random.randint(1, 60), random.choice("ABC"), random.randint(1, 9))
+            for i in range(1, 401)]  # fmt: skip
+    shell("track", "t", shell.file("t.csv", csv(header, rows)), "--kinds", "ucc,fd")
+    once = shell.file("once.csv", csv(header, [(7, "lost", 99, "Z", 77)]))
+    first = shell("check", "t", "--inserts", once)
+    lines = first.out.splitlines()
+    assert lines[1:3] == ["  would break: 1 primary key", "    [id] is no longer unique:"]
+    told = [line for line in lines if line.startswith("  would appear")]
+    assert told[0] == "  would appear: 4 keys, each with [id] and more columns"
+    assert told[1].startswith("  would appear: ")
+    assert told[1].endswith(" functional dependencies, each with [id] and more on the left")
+    assert lines[-2:] == told
+    shell("apply", "t", "--inserts", once)
+    changes = shell("log", "--json").json()["log"][-1]["changes"]
+    keys = [(c["change"], c["dependency"]["columns"], c["role"]) for c in changes
+            if c["dependency"]["kind"] == "ucc"]  # fmt: skip
+    assert keys[0] == ("broke", ["id"], "primary key")
+    assert {(event, role) for event, _, role in keys[1:]} == {("appeared", "chance")}
+    again = shell.file("again.csv", csv(header, [(7, "lost", 98, "Z", 76)]))
+    broke = [c for c in shell("check", "t", "--inserts", again, "--json").json()["changes"]
+             if c["change"] == "broke" and c["dependency"]["kind"] == "ucc"]  # fmt: skip
+    assert {(*c["dependency"]["columns"], c["role"]) for c in broke} == {
+        ("id", "status", "chance"),
+        ("id", "city", "chance"),
+    }

@@ -236,8 +236,8 @@ def _print_new_dcs(
     if not dcs.every:
         remark = ": too many to list, but see 'holdfast show --kind dc --top 20'"
     elif not others.every:
-        remark = f", {ABOVE.format('all ' if n_above > 1 else '')}"
+        remark = f", {'all ' if n_above > 1 else ''}{ABOVE}"
     where = "the most telling with 'holdfast show --kind dc --top 20'"
-    unlisted = n_above, ABOVE.format("")
+    unlisted = n_above, ABOVE
     n = part.n("dc") or 0
     _print_new(paper, "dc", n, others, NEW_DCS_IN_A_REPORT, where, remark=remark, unlisted=unlisted)
