@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from holdfast.core.words.sameness import DependencySet
     from holdfast.denial.check_reading import CheckReader
     from holdfast.denial.dc_reading import DcReader
+    from holdfast.denial.joint_counts import JointCounts
     from holdfast.denial.row_reading import RowRuleReader
     from holdfast.functional.fd_reading import FdReader
     from holdfast.functional.key_reading import KeyReader
@@ -376,7 +377,15 @@ class Readers:
         def outlived(table: str, asked: Sequence[tuple[str, ...]]) -> Stability:
             return self.keys.outlived(state(table), asked, self._tables.version if at is None else at)
 
-        return Order(state, keys, outlived, list(self.pinned(None, at)), references)
+        def rows(table: str) -> tuple[Sequence[RowRule], frozenset[str]]:
+            return self.row_rules.known(state(table))
+
+        def joint(table: str) -> JointCounts | None:
+            from holdfast.denial.joint_counts import JointCounts
+
+            return JointCounts.read(self._tables.root, state(table))
+
+        return Order(state, keys, outlived, list(self.pinned(None, at)), references, rows, joint)
 
     def ranked(
         self,
@@ -427,7 +436,25 @@ class Readers:
                     return history
                 return history.through(step.n_inserted + len(step.row_ids))
 
-            return Order(state, keys, outlived, pins, references)
+            def rows(table: str) -> tuple[Sequence[RowRule], frozenset[str]]:
+                if table not in step_of:
+                    return self.row_rules.known(state(table))
+                from holdfast.denial.row_rule_list import rules_and_filled
+
+                known = (step_of[table].findings if after else step_of[table].known).get("row")
+                return ((), frozenset()) if known is None else rules_and_filled(known, state(table))
+
+            def joint(table: str) -> JointCounts | None:
+                from holdfast.denial.joint_counts import JointCounts
+
+                if table not in step_of:
+                    return JointCounts.read(self._tables.root, state(table))
+                known = (step_of[table].findings if after else step_of[table].known).get("dc")
+                if known is None or not hasattr(known.evidence, "counts"):
+                    return None
+                return JointCounts.of(known.space, known.evidence.masks, known.evidence.counts)
+
+            return Order(state, keys, outlived, pins, references, rows, joint)
 
         def remainders(table: str, asked: Sequence[tuple[str, ...]]) -> NDArray[np.bool_]:
             before = step_of[table].before

@@ -374,3 +374,34 @@ def test_one_duplicate_of_a_key_is_not_told_as_many_new_keys(tmp_path: Path) -> 
         ("id", "status", "chance"),
         ("id", "city", "chance"),
     }
+
+
+def test_denial_constraints_that_row_rules_imply_are_counted(tmp_path: Path) -> None:
+    """So are accidents, as far as counts of pairs tell; as `--top` has it, in every list and report."""
+    shell, random = Shell(tmp_path), Random(5)
+    rows = [(i, net, net + random.randint(0, 300), 3 * net, f"{zip_:05}", f"s{zip_ % 5}")
+            for i, (net, zip_) in enumerate((random.randint(1, 90), random.randint(1, 40))
+                                            for _ in range(300))]  # fmt: skip
+    source = shell.file("t.csv", csv("nr,net,gross,triple,zip,state", rows))
+    tracked = shell("track", "t", source, "--kinds", "dc", "--max-predicates", "3").out
+    top = shell("show", "--kind", "dc", "--top", "500", "--json").json()
+    rules = {dependency_text(d) for d in top["dependencies"] if d["kind"] == "dc"}
+    document = shell("show", "--kind", "dc", "--json").json()["dependencies"]
+    meant = [dependency_text(d) for d in document if d["role"] == "dependency"]
+    assert "t: not(t.zip = s.zip and t.state != s.state)" in rules <= {*meant}
+    assert len(meant) < len(document) / 4
+    assert top["tables"][0]["ranking"]["folded"]["row_rules"] > 0
+    shown = shell("show", "--kind", "dc").out
+    for text in (dependency_text(d, with_table=False) for d in document if d["role"] == "chance"):
+        assert f" {text}\n" not in tracked + shown
+    n = len(document) - len(meant)
+    end = "implied by row rules, or perhaps chance"
+    assert f"... and {n} denial constraints {end}; all with 'holdfast show --all'" in shown
+    assert f"... and {n} denial constraints {end}; the most telling with" in tracked
+    with holdfast.open(shell.folder / "my.hold", engine="inline") as ws:
+        answer = Explorer(ws).answer("workspace/dependencies", {"kind": "dc", "table": "t"})
+        appeared = {c.role for c in ws.log()[0].changes if c.kind == "dc"}
+    assert [d["role"] for d in answer["dependencies"]] == [d["role"] for d in document][
+        : len(answer["dependencies"])
+    ]
+    assert appeared == {"dependency", "chance"}

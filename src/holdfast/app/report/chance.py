@@ -18,6 +18,7 @@ ONLY_COUNTED = ("row",)
 BY_CHANCE = defaultdict(
     lambda: "that may be chance",
     ind="between id ranges",
+    dc="implied by row rules, or perhaps chance",
     row="with != or between columns whose values are far apart",
 )
 # How to see what `show` only counts, from elsewhere and from there.
