@@ -24,7 +24,7 @@ from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.core.words.notation import parse_fd, parse_inclusion, parse_key
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule
-from holdfast.errors import UsageError, shorten
+from holdfast.errors import DamagedFileError, UsageError, shorten
 from holdfast.kind import (
     ClassReader,
     Entry,
@@ -381,9 +381,16 @@ class Readers:
             return self.row_rules.known(state(table))
 
         def joint(table: str) -> JointCounts | None:
+            from holdfast.denial.constraints import dc_ref
             from holdfast.denial.joint_counts import JointCounts
 
-            return JointCounts.read(self._tables.root, state(table))
+            ref = dc_ref(state(table))
+            # Evidence is kept for the newest version only.
+            newest = [dc_ref(s) for s in self._tables.chosen(None, None) if s.table == table]
+            try:
+                return JointCounts.read(self._tables.root, state(table)) if ref in newest else None
+            except DamagedFileError:  # another writer has come by; what holds is known without it
+                return None
 
         return Order(state, keys, outlived, list(self.pinned(None, at)), references, rows, joint)
 

@@ -405,3 +405,19 @@ def test_denial_constraints_that_row_rules_imply_are_counted(tmp_path: Path) -> 
         : len(answer["dependencies"])
     ]
     assert appeared == {"dependency", "chance"}
+
+
+def test_denial_constraints_of_versions_whose_evidence_is_gone_are_listed(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    rows = [(i, 7 * i % 5, 3 * i % 4) for i in range(20)]
+    shell("track", "t", shell.file("t.csv", csv("a,b,c", rows)), "--kinds", "dc")
+    was = shell("show", "--kind", "dc", "--json").json()["dependencies"]
+    for i in range(20, 25):
+        shell("apply", "t", "--inserts", shell.file("i.csv", csv("a,b,c", [(i, i % 5, i % 3)])))
+    for file in (tmp_path / "my.hold").rglob("comparisons-*"):
+        if file.stat().st_mtime < max(f.stat().st_mtime for f in file.parent.glob("comparisons-*")):
+            file.unlink()
+    old = shell("show", "--kind", "dc", "--at", "1", "--json").json()["dependencies"]
+    assert {dependency_text(d) for d in old} == {dependency_text(d) for d in was}
+    assert shell("drop", "t").code == 0
+    assert shell("show", "--kind", "dc", "--at", "1").code == 0

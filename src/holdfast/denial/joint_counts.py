@@ -27,7 +27,7 @@ Bool = NDArray[np.bool_]
 
 # Evidences whose bits are added up at a time, and evidences times pairs of predicates that reports look at.
 CHUNK = 1 << 15
-MOST = 1 << 31
+MOST = 1 << 30
 
 
 def joint_counts(masks: U64, counts: I64, n: int) -> F64:
