@@ -24,7 +24,7 @@ from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.core.words.notation import parse_fd, parse_inclusion, parse_key
 from holdfast.core.words.predicate import Dc
 from holdfast.core.words.row_rule import RowRule
-from holdfast.errors import UsageError, shorten
+from holdfast.errors import DamagedFileError, UsageError, shorten
 from holdfast.kind import (
     ClassReader,
     Entry,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from holdfast.core.words.sameness import DependencySet
     from holdfast.denial.check_reading import CheckReader
     from holdfast.denial.dc_reading import DcReader
+    from holdfast.denial.joint_counts import JointCounts
     from holdfast.denial.row_reading import RowRuleReader
     from holdfast.functional.fd_reading import FdReader
     from holdfast.functional.key_reading import KeyReader
@@ -376,7 +377,22 @@ class Readers:
         def outlived(table: str, asked: Sequence[tuple[str, ...]]) -> Stability:
             return self.keys.outlived(state(table), asked, self._tables.version if at is None else at)
 
-        return Order(state, keys, outlived, list(self.pinned(None, at)), references)
+        def rows(table: str) -> tuple[Sequence[RowRule], frozenset[str]]:
+            return self.row_rules.known(state(table))
+
+        def joint(table: str) -> JointCounts | None:
+            from holdfast.denial.constraints import dc_ref
+            from holdfast.denial.joint_counts import JointCounts
+
+            ref = dc_ref(state(table))
+            # Evidence is kept for the newest version only.
+            newest = [dc_ref(s) for s in self._tables.chosen(None, None) if s.table == table]
+            try:
+                return JointCounts.read(self._tables.root, state(table)) if ref in newest else None
+            except DamagedFileError:  # another writer has come by; what holds is known without it
+                return None
+
+        return Order(state, keys, outlived, list(self.pinned(None, at)), references, rows, joint)
 
     def ranked(
         self,
@@ -427,9 +443,35 @@ class Readers:
                     return history
                 return history.through(step.n_inserted + len(step.row_ids))
 
-            return Order(state, keys, outlived, pins, references)
+            def rows(table: str) -> tuple[Sequence[RowRule], frozenset[str]]:
+                if table not in step_of:
+                    return self.row_rules.known(state(table))
+                from holdfast.denial.row_rule_list import rules_and_filled
 
-        return ranked(changes, order(after=False), order(after=True))
+                known = (step_of[table].findings if after else step_of[table].known).get("row")
+                return ((), frozenset()) if known is None else rules_and_filled(known, state(table))
+
+            def joint(table: str) -> JointCounts | None:
+                from holdfast.denial.joint_counts import JointCounts
+
+                if table not in step_of:
+                    return JointCounts.read(self._tables.root, state(table))
+                known = (step_of[table].findings if after else step_of[table].known).get("dc")
+                if known is None or not hasattr(known.evidence, "counts"):
+                    return None
+                return JointCounts.of(known.space, known.evidence.masks, known.evidence.counts)
+
+            return Order(state, keys, outlived, pins, references, rows, joint)
+
+        def remainders(table: str, asked: Sequence[tuple[str, ...]]) -> NDArray[np.bool_]:
+            before = step_of[table].before
+            return (
+                np.zeros(len(asked), np.bool_)
+                if before is None
+                else self.keys.remainders(before, asked, base)
+            )
+
+        return ranked(changes, order(after=False), order(after=True), remainders)
 
     def held_versions(self, kind: str, table: str, questions: U64, before: int) -> I64:
         """For how many versions each of some dependencies had held, as its class keeps them: int64[n]."""

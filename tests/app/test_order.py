@@ -317,3 +317,107 @@ def test_the_order_reads_no_rows(shop: Shell, monkeypatch: pytest.MonkeyPatch) -
             assert len(ws.dependencies(ranked=True)) == len(ws.dependencies())
         monkeypatch.setattr(Order, "ranks", opened)
         assert ws.check("customer", inserts=shop.file("c.csv", "customer_id,name\n")).changes == ()
+
+
+def test_row_rules_that_say_little_are_only_counted(tmp_path: Path) -> None:
+    """Whether there is anything else or not; and what broke was far apart while it held."""
+    shell = Shell(tmp_path)
+    rows = [(product, status, code, price, 10 * price) for product, status, code, price in
+            (("a", "open", "x1", 10), ("b", "done", "x2", 20), ("c", "open", "x3", 30))]  # fmt: skip
+    source = shell.file("o.csv", csv("product,status,code,price,qty", rows))
+    tracked = shell("track", "o", source, "--kinds", "row").out.splitlines()
+    little = "row rules with != or between columns whose values are far apart"
+    assert tracked[1:] == [f"  new: 4 {little}; see them with 'holdfast show --kind row'"]
+    odd = shell.file("i.csv", csv("product,status,code,price,qty", [("open", "open", "x1", 1000, 100)]))
+    applied = shell("apply", "o", "--inserts", odd).out.splitlines()
+    assert applied[1] == f"  broke: 2 {little}; all with --json"
+    assert {c["role"] for c in shell("log", "--json").json()["log"][-1]["changes"]} == {"chance"}
+
+
+def test_what_was_far_apart_comes_behind_what_was_not(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    rows = [(i, i + i % 3, 1000 + i) for i in range(1, 30)]
+    source = shell.file("p.csv", csv("low,high,volume", rows))
+    shell("track", "p", source, "--kinds", "row")
+    odd = shell.file("i.csv", csv("low,high,volume", [(9, 8, 5)]))
+    checked = shell("check", "p", "--inserts", odd).out.splitlines()
+    assert checked[1] == "  would break: 3 row rules"
+    assert checked[2].startswith("    low <= high does not hold any more")
+    assert any(line.startswith("    ... and 2 row rules with != or between columns") for line in checked)
+
+
+def test_one_duplicate_of_a_key_is_not_told_as_many_new_keys(tmp_path: Path) -> None:
+    """What is left of a key that broke is counted, then and when it breaks again."""
+    shell, random, header = Shell(tmp_path), Random(3), "id,status,code,city,qty"
+    rows = [(i, random.choice("ab"), random.randint(1, 60), random.choice("ABC"), random.randint(1, 9))
+            for i in range(1, 401)]  # fmt: skip
+    shell("track", "t", shell.file("t.csv", csv(header, rows)), "--kinds", "ucc,fd")
+    once = shell.file("once.csv", csv(header, [(7, "lost", 99, "Z", 77)]))
+    first = shell("check", "t", "--inserts", once)
+    lines = first.out.splitlines()
+    assert lines[1:3] == ["  would break: 1 primary key", "    [id] is no longer unique:"]
+    told = [line for line in lines if line.startswith("  would appear")]
+    assert told[0] == "  would appear: 4 keys, each with [id] and more columns"
+    assert told[1].startswith("  would appear: ")
+    assert told[1].endswith(" functional dependencies, each with [id] and more on the left")
+    assert lines[-2:] == told
+    shell("apply", "t", "--inserts", once)
+    changes = shell("log", "--json").json()["log"][-1]["changes"]
+    keys = [(c["change"], c["dependency"]["columns"], c["role"]) for c in changes
+            if c["dependency"]["kind"] == "ucc"]  # fmt: skip
+    assert keys[0] == ("broke", ["id"], "primary key")
+    assert {(event, role) for event, _, role in keys[1:]} == {("appeared", "chance")}
+    again = shell.file("again.csv", csv(header, [(7, "lost", 98, "Z", 76)]))
+    broke = [c for c in shell("check", "t", "--inserts", again, "--json").json()["changes"]
+             if c["change"] == "broke" and c["dependency"]["kind"] == "ucc"]  # fmt: skip
+    assert {(*c["dependency"]["columns"], c["role"]) for c in broke} == {
+        ("id", "status", "chance"),
+        ("id", "city", "chance"),
+    }
+
+
+def test_denial_constraints_that_row_rules_imply_are_counted(tmp_path: Path) -> None:
+    """So are accidents, as far as counts of pairs tell; as `--top` has it, in every list and report."""
+    shell, random = Shell(tmp_path), Random(5)
+    rows = [(i, net, net + random.randint(0, 300), 3 * net, f"{zip_:05}", f"s{zip_ % 5}")
+            for i, (net, zip_) in enumerate((random.randint(1, 90), random.randint(1, 40))
+                                            for _ in range(300))]  # fmt: skip
+    source = shell.file("t.csv", csv("nr,net,gross,triple,zip,state", rows))
+    tracked = shell("track", "t", source, "--kinds", "dc", "--max-predicates", "3").out
+    top = shell("show", "--kind", "dc", "--top", "500", "--json").json()
+    rules = {dependency_text(d) for d in top["dependencies"] if d["kind"] == "dc"}
+    document = shell("show", "--kind", "dc", "--json").json()["dependencies"]
+    meant = [dependency_text(d) for d in document if d["role"] == "dependency"]
+    assert "t: not(t.zip = s.zip and t.state != s.state)" in rules <= {*meant}
+    assert len(meant) < len(document) / 4
+    assert top["tables"][0]["ranking"]["folded"]["row_rules"] > 0
+    shown = shell("show", "--kind", "dc").out
+    for text in (dependency_text(d, with_table=False) for d in document if d["role"] == "chance"):
+        assert f" {text}\n" not in tracked + shown
+    n = len(document) - len(meant)
+    end = "implied by row rules, or perhaps chance"
+    assert f"... and {n} denial constraints {end}; all with 'holdfast show --all'" in shown
+    assert f"... and {n} denial constraints {end}; the most telling with" in tracked
+    with holdfast.open(shell.folder / "my.hold", engine="inline") as ws:
+        answer = Explorer(ws).answer("workspace/dependencies", {"kind": "dc", "table": "t"})
+        appeared = {c.role for c in ws.log()[0].changes if c.kind == "dc"}
+    assert [d["role"] for d in answer["dependencies"]] == [d["role"] for d in document][
+        : len(answer["dependencies"])
+    ]
+    assert appeared == {"dependency", "chance"}
+
+
+def test_denial_constraints_of_versions_whose_evidence_is_gone_are_listed(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    rows = [(i, 7 * i % 5, 3 * i % 4) for i in range(20)]
+    shell("track", "t", shell.file("t.csv", csv("a,b,c", rows)), "--kinds", "dc")
+    was = shell("show", "--kind", "dc", "--json").json()["dependencies"]
+    for i in range(20, 25):
+        shell("apply", "t", "--inserts", shell.file("i.csv", csv("a,b,c", [(i, i % 5, i % 3)])))
+    for file in (tmp_path / "my.hold").rglob("comparisons-*"):
+        if file.stat().st_mtime < max(f.stat().st_mtime for f in file.parent.glob("comparisons-*")):
+            file.unlink()
+    old = shell("show", "--kind", "dc", "--at", "1", "--json").json()["dependencies"]
+    assert {dependency_text(d) for d in old} == {dependency_text(d) for d in was}
+    assert shell("drop", "t").code == 0
+    assert shell("show", "--kind", "dc", "--at", "1").code == 0

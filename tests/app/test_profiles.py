@@ -141,6 +141,26 @@ def test_new_ids_and_larger_prices_are_no_news(ws: holdfast.Workspace) -> None:
     assert change.to_dict()["n_columns_with_nulls"] == 1
 
 
+def test_ranges_of_ids_are_counted_as_chance(tmp_path: Path) -> None:
+    """However many rows refer to each: an orphan is no news about the column."""
+    n = 2000
+    source = pa.table({"id": range(n), "actor_id": [i % 50 + 1 for i in range(n)],
+                       "CategoryID": [i % 5 + 1 for i in range(n)], "rating": [i % 5 + 1 for i in range(n)],
+                       "score": [i % 50 + 1 for i in range(n)]})  # fmt: skip
+    ws = holdfast.open(tmp_path / "w", engine="inline")
+    tracked = ws.track("cast", source, kinds=("profile",))
+    roles = {c.dependency.name: c.role for c in tracked.changes if not c.dependency.name.endswith("null")}
+    assert roles == {
+        "id >= 0": "chance",
+        "actor_id >= 1": "chance",
+        "CategoryID >= 1": "chance",
+        "rating >= 1 and rating <= 5": "dependency",
+        "score >= 1 and score <= 50": "dependency",
+    }
+    orphan = pa.table({"id": [n], "actor_id": [9999], "CategoryID": [99], "rating": [3], "score": [7]})
+    assert ws.check("cast", inserts=orphan).changes == ()
+
+
 def test_rules_can_be_pinned_and_are_told_first(ws: holdfast.Workspace) -> None:
     rules = {d.name for d in ws.dependencies("profile")}
     for rule in rules:

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import lgamma, sqrt
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,7 @@ from holdfast.core.words.column_sets import bits_of, masks_of
 from holdfast.core.words.key_score import WORTH
 from holdfast.core.words.predicate import Dc, PredicateSpace
 from holdfast.denial.circular_dcs import RowOrder, following_from_rows, tautologies, written_out
+from holdfast.denial.joint_counts import asked_for, joint_counts
 from holdfast.denial.kernels.support import most_expected, support
 
 U64 = NDArray[np.uint64]
@@ -58,8 +59,6 @@ Shuffled = Callable[[Sequence[Dc]], F64]
 MAX_TESTS = 1 << 31
 # DCs that compare different columns of which it is seen what they would be if columns were shuffled.
 MAX_ACROSS = 256
-# Evidences whose bits are added up at a time.
-CHUNK = 1 << 15
 
 
 def succinctness(n_predicates: I64, n_columns: I64) -> F64:
@@ -80,15 +79,6 @@ def surprise(rows_by_chance: F64, n_rows: float) -> F64:
     """
     measure: F64 = np.log1p(rows_by_chance) / np.log1p(max(n_rows, 1))
     return np.clip(measure, 0.0, 1.0)
-
-
-def asked_for(n_predicates: int, size: int) -> float:
-    """The rows by chance that a rule of a size has at least: log C(predicates, size).
-
-    >>> round(asked_for(60, 2), 2), asked_for(60, 0)
-    (7.48, 0.0)
-    """
-    return lgamma(n_predicates + 1) - lgamma(size + 1) - lgamma(n_predicates - size + 1)
 
 
 @dataclass(frozen=True)
@@ -112,13 +102,7 @@ class Pairs:
             both = np.concatenate([masks, images])
             masks = both[unique_masks(both)[0]]
         weights = np.ones(len(masks), dtype=np.int64) if counts is None else counts
-        n = space.n_predicates
-        joint = np.zeros((n + 1, n + 1), dtype=np.float64)
-        for at in range(0, len(masks), CHUNK):
-            part = masks[at : at + CHUNK]
-            bits = np.ones((len(part), n + 1), dtype=np.float64)
-            bits[:, :n] = bits_of(part, n)
-            joint += bits.T @ (bits * weights[at : at + CHUNK, None])
+        joint = joint_counts(masks, weights, space.n_predicates)
         return cls(masks, weights, counts is not None, joint)
 
     @property

@@ -19,7 +19,7 @@ from holdfast.core.words.schema import Schema
 from holdfast.denial.constraints import row_file
 from holdfast.denial.dc_explanation import RowExplanation
 from holdfast.denial.row_counts import OPERATORS, RowCounts
-from holdfast.denial.row_rule_list import filled_columns, load, measured, rules_of
+from holdfast.denial.row_rule_list import filled_columns, load, measured, rules_and_filled, rules_of
 from holdfast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,6 +43,11 @@ class RowRuleReader:
         if file is None:
             return []
         return rules_of(load(self._tables.root, file), state.table, state.schema, max_error)
+
+    def known(self, state: TableState) -> tuple[Sequence[RowRule], frozenset[str]]:
+        """(the rules that hold, columns without NULL); nothing where they are not tracked."""
+        file = row_file(state)
+        return ((), frozenset()) if file is None else rules_and_filled(load(self._tables.root, file), state)
 
     def explain(self, table: str, text: str) -> RowExplanation:
         """Whether a rule about each row (`ship_date >= order_date`) holds, and which rows are against it."""

@@ -13,6 +13,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, unique_name
 from holdfast.core.store.root import Root
@@ -107,6 +108,11 @@ def filled_columns(state: RowRuleState, schema: Schema) -> frozenset[str]:
     counts = state.counts
     whole = counts.n_compared == counts.counts.sum(axis=1)
     return frozenset(schema.names[c] for c in np.unique(state.pairs[whole]).tolist())
+
+
+def rules_and_filled(known: RowRuleState, state: TableState) -> tuple[list[RowRule], frozenset[str]]:
+    """(the rules that hold, columns without NULL): what says which denial constraints follow."""
+    return rules_of(known, state.table, state.schema), filled_columns(known, state.schema)
 
 
 def measured(state: RowRuleState, schema: Schema, rule: RowRule) -> RowRule | None:

@@ -129,7 +129,7 @@ class _News:
         refuted = moved & (was >= 0) & (violations > 0)
         loosened = refuted & (now >= 0) & IMPLIES[was, now]
         broke = self.chosen(refuted)
-        rules = self.named(broke, was)
+        rules = self.named(broke, was, went=True)
         shown = self.rows(self.new, rules, self.after.come, broke, was)
         changes = [
             DependencyChange("broke", r, self.violated(r), w) for r, w in zip(rules, shown, strict=True)
@@ -150,7 +150,7 @@ class _News:
         implied = self.chosen(moved & (was >= 0) & ~refuted)
         changes += [
             DependencyChange("implied", r, self.implied(p))
-            for r, p in zip(self.named(implied, was), implied.tolist(), strict=True)
+            for r, p in zip(self.named(implied, was, went=True), implied.tolist(), strict=True)
         ]
         return changes
 
@@ -176,10 +176,12 @@ class _News:
         self.unlisted += max(0, len(at) - MAX_LISTED)
         return at[:MAX_LISTED]
 
-    def named(self, at: I64, operators: I64) -> list[RowRule]:
-        """The rules of some pairs, with what violates them after the batch."""
+    def named(self, at: I64, operators: I64, *, went: bool = False) -> list[RowRule]:
+        """The rules of some pairs, with what violates them after the batch; of those that went, whether their
+        columns were far apart while they held."""
         chosen = zip(at.tolist(), operators[at].tolist(), strict=True)
-        return named_rules(self.after, self.table, self.schema, chosen)
+        state = replace(self.after, apart=self.before.apart) if went else self.after
+        return named_rules(state, self.table, self.schema, chosen)
 
     def violated(self, rule: RowRule) -> str:
         verb = "violates" if rule.n_exceptions == 1 else "violate"

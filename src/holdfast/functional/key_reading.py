@@ -235,6 +235,16 @@ class KeyReader:
         held = self._past.held(table, len(keys), base + 1, holds, newest=WEIGHED)
         return self._past.stability(table, held, base, newest=WEIGHED)
 
+    def remainders(self, state: TableState, keys: Sequence[tuple[str, ...]], base: int) -> NDArray[np.bool_]:
+        """Which of some keys a narrower one implied at one of the WEIGHED newest commits: bool[n]."""
+        left = np.zeros(len(keys), dtype=np.bool_)
+        if keys and key_ref(state) is not None:
+            masks = _masks(state, keys)
+            for run in self._past.runs(state.table, base, newest=WEIGHED):
+                cover = self._mask_set(run.ref, state)
+                left |= cover.inside(masks) & (cover.places(masks) < 0)
+        return left
+
     # -- inside -------------------------------------------------------------------------------
 
     def _cover(self, ref: KeyRef, state: TableState) -> U64:

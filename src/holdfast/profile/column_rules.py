@@ -7,6 +7,7 @@
 | values | `x >= 1 and x <= 5` | such numbers, three or more, and all whole ones from the first to the last |
 | range | `x >= 1`, `x > 0`, `x >= 0`, `x >= 0 and x <= 1` | numbers: bounds that mean something |
 | range | `x >= 1 and x <= 50` | whole numbers, 20 rows for each value: the next 1, 2 or 5 with zeros |
+| range | `x >= 1` | numbers that are named like an id, however many rows have each: ids go on |
 | range | `x >= '2020-01-01'` | days and points in time from 1900 on: the decade of the first one |
 | pattern | `x matches '[A-Z]{2}-[0-9]{4}'` | texts with one form, or with at most 3 shapes |
 
@@ -39,6 +40,7 @@ from holdfast.core.words.condition import (
     Not,
     formula_of,
 )
+from holdfast.core.words.name_similarity import names_id
 from holdfast.core.words.schema import NUMBERS, Column, Type
 from holdfast.errors import plural
 from holdfast.profile.column_counts import MOST, ColumnCounts
@@ -173,6 +175,8 @@ def _accepted(column: Column, counts: ColumnCounts) -> Known | None:
     node: Node = Among(column.name, constants)
     if n >= DENSE_NUMBERS and column.type.whole:
         low, high = values.values[0].as_py(), values.values[-1].as_py()
+        if high - low == n - 1 and names_id(column.name):
+            return None
         if high - low == n - 1:
             node = Every(
                 (Compared(column.name, ">=", constants[0]), Compared(column.name, "<=", constants[-1]))
@@ -212,10 +216,11 @@ def _number_range(column: Column, low: Any, high: Any, counts: ColumnCounts) -> 
     if whole:
         bound = Compared(name, ">=", Decimal(1 if low >= 1 else 0))
         n_each = counts.n_values / len(values.values) if values.complete else 0.0
-        if n_each >= ROWS_OF_A_NUMBER:
+        is_named = names_id(column.name)
+        if n_each >= ROWS_OF_A_NUMBER and not is_named:
             upper = Compared(name, "<=", Decimal(round_up(int(high))))
             return Every((bound, upper)), 0.45, reason
-        is_id = not values.complete or n_each < 2
+        is_id = is_named or not values.complete or n_each < 2
         return bound, 0.1 if is_id else 0.3, reason
     if high <= 1:
         bounds = Compared(name, ">=", Decimal(0)), Compared(name, "<=", Decimal(1))

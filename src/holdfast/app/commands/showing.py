@@ -393,11 +393,14 @@ class _View:
             print_dcs(paper, name, None, pins=pins, **self._common(name))
             return
         dcs = self.dcs[name]
-        loud, n_muted = self._loud(dcs.dcs)
+        meant, n_chance, n_muted = self._meant(dcs.dcs)
+        if self.showing.form != "minimal":
+            meant, n_chance = self._loud(dcs.dcs)[0], 0
         print_dcs(
             paper,
             name,
-            loud,
+            meant,
+            n_chance=n_chance,
             n_muted=n_muted,
             evidence=f"{plural(ref.space.n_comparisons, 'predicate')}, {evidence_text(ref)}",
             bounds=dc_bounds(ref),

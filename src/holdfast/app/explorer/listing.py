@@ -26,7 +26,6 @@ from holdfast.core.words.predicate import Dc
 from holdfast.core.words.ranks import ROLES, Rank
 from holdfast.core.words.row_rule import RowRule
 from holdfast.denial.constraints import dcs_of
-from holdfast.denial.rule_score import dc_scores
 from holdfast.functional.refs import named_fds, named_uccs
 from holdfast.kind import Query, kinds
 
@@ -241,16 +240,12 @@ def _dcs(ws: Workspace, order: Order, state: TableState) -> Part:
     for c in sorted({c for pair in sides for c in pair}):
         has = _with_any(masks, [i for i, pair in enumerate(sides) if c in pair])
         columns[has, c >> 6] |= np.uint64(1) << np.uint64(c & 63)
-    across = columns_mask([i for i, (left, right) in enumerate(sides) if left != right], masks.shape[1])
-    sizes, n_across = (
-        np.bitwise_count(some).sum(axis=1).astype(np.int64) for some in (masks, masks & across)
-    )
-    scores = dc_scores(sizes, n_across)
+    chance, scores = order.table(state.table).dc_ranks(masks, space)
 
     def named(some: I64) -> list[Dependency]:
         return [*dcs_of(state.table, space, masks[some])]
 
-    roles = np.full(len(masks), DEPENDENCY, dtype=np.int8)
+    roles = np.where(chance, CHANCE, DEPENDENCY).astype(np.int8)
     for role, marked in ((MUTED, order.muted(state.table)), (PINNED, order.pinned)):
         for names in marked.columns(state.table):
             if names <= position.keys():

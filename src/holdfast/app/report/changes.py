@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.app.report.chance import CHANCE_SHOWN, SHOW_ALL, print_by_chance
+from holdfast.app.report.chance import BY_CHANCE, SHOW_ALL, print_by_chance, some_by_chance
 from holdfast.app.report.events import ABOVE, FDS_IN_A_REPORT, Mentioned, print_events
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.pins import print_pins
@@ -140,7 +140,8 @@ class _New:
     def shown(self) -> list[Any]:
         """What means something; some of what looks like chance if there is nothing else."""
         meant = [c.dependency for c in self.changes if c.role not in COUNTED]
-        return meant or [c.dependency for c in self.changes if c.role != "muted"][:CHANCE_SHOWN]
+        loud = [c.dependency for c in self.changes if c.role != "muted"]
+        return meant or [*some_by_chance(loud[0].kind if loud else "", loud)]
 
     def without(self, elsewhere: Callable[[Any], bool]) -> _New:
         """But for dependencies that are told elsewhere."""
@@ -184,6 +185,9 @@ def _print_new(
     if not n:
         return
     counted = plural(n, noun) if noun else entries()[kind].counted(n)
+    if n == news.n_folded:
+        paper.line((f"new: {counted} {BY_CHANCE[kind]}; {where}", "bold green"), indent=2)
+        return
     paper.line((f"new: {counted}{remark}", "bold green"), indent=2)
     print_dependencies(paper, news.shown, most, where)
     if news.shown and unlisted[0]:
@@ -232,8 +236,8 @@ def _print_new_dcs(
     if not dcs.every:
         remark = ": too many to list, but see 'holdfast show --kind dc --top 20'"
     elif not others.every:
-        remark = f", {ABOVE.format('all ' if n_above > 1 else '')}"
+        remark = f", {'all ' if n_above > 1 else ''}{ABOVE}"
     where = "the most telling with 'holdfast show --kind dc --top 20'"
-    unlisted = n_above, ABOVE.format("")
+    unlisted = n_above, ABOVE
     n = part.n("dc") or 0
     _print_new(paper, "dc", n, others, NEW_DCS_IN_A_REPORT, where, remark=remark, unlisted=unlisted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from holdfast.app.report.chance import ALL_OF_IT, print_by_chance
 from holdfast.app.report.covers import error_text, within_text
 from holdfast.app.report.paper import ALL, MOST_TELLING, Paper, Part
 from holdfast.app.report.pins import print_pins
@@ -37,6 +38,7 @@ def print_dcs(
     complete: bool = True,
     pins: Sequence[Pin] = (),
     everything: bool = False,
+    n_chance: int = 0,
     n_muted: int = 0,
 ) -> None:
     """Its pinned rules; a table's denial constraints, as they are given, each as formula and sentence.
@@ -47,7 +49,7 @@ def print_dcs(
     counts = [plural(n_rows, "row")]
     if dcs is not None:
         first = "" if complete else "the first "
-        counted = entries()["dc"].counted(len(dcs) + n_muted, f"{form} ")
+        counted = entries()["dc"].counted(len(dcs) + n_chance + n_muted, f"{form} ")
         counts.append(f"{first}{counted}{within_text(max_error)}")
     elif pins:
         counts.append(plural(len(pins), "pinned rule"))
@@ -65,6 +67,7 @@ def print_dcs(
         paper.item((f"{len(dc.predicates):>3}", "dim"), name, error_text(dc.error), indent=2)
         paper.line(f"{'almost: ' if dc.error else ''}{meaning(dc)}", indent=7)
     paper.more(len(dcs or ()) - len(shown), MOST_TELLING)
+    print_by_chance(paper, "dc", n_chance, ALL_OF_IT)
     paper.muted(n_muted)
 
 

@@ -5,7 +5,8 @@ is what looks like chance, unless there is nothing else to tell.
 
 A key that breaks takes the functional dependencies along that have it on their left side, and one that
 appears brings some. They are counted, and not listed: the key says it all. So with denial constraints that
-are keys or functional dependencies of which the same is told (`Mentioned`).
+are keys or functional dependencies of which the same is told (`Mentioned`), and with what appears since a key
+broke: several keys with its columns and more, and functional dependencies with these on the left.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.app.report.chance import BY_CHANCE, CHANCE_SHOWN, print_by_chance
+from holdfast.app.report.chance import BY_CHANCE, print_by_chance, some_by_chance
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.rows import PAIR_LABELS, print_rows
-from holdfast.app.report.texts import dependency_text, meaning, safe
+from holdfast.app.report.texts import columns_text, dependency_text, meaning, safe
 from holdfast.core.words.change import WitnessRow, introducing
+from holdfast.core.words.dependency import extended
 from holdfast.core.words.predicate import Dc, as_fd, as_key
 from holdfast.core.words.ranks import COUNTED, LONG_HELD, SECTIONS, section
 from holdfast.errors import plural
@@ -44,7 +46,7 @@ EVENTS = {
     "dropped": ("dropped", "would be dropped", "dim"),
 }
 # Of denial constraints that say nothing new.
-ABOVE = "{}told above as a key or functional dependency"
+ABOVE = "told above as a key or functional dependency"
 ChangeFields = Mapping[str, Any]  # a change in its JSON form
 
 
@@ -108,11 +110,15 @@ def print_events(
             of_kind[kind].append(c)
             sections[section(c.get("unpinned") or role_of(c), kind)].append(c)
         telling = any(role_of(c) not in COUNTED for c in of_event)
+        broken = _broken_keys(changes) if event == "appeared" else {}
         for name, of_section in sections.items():
             kind = of_section[0]["dependency"]["kind"]
             news, most = of_section, limit
+            left, more = _left_of_keys(of_section, broken) if kind in ("ucc", "fd") else ([], "")
+            if left:
+                news = [c for c in of_section if c not in left]
             if kind == "fd":
-                news = _without_keys(of_section, of_kind["ucc"])
+                news = _without_keys(news, of_kind["ucc"])
                 most = limit if event == "broke" else min(limit, FDS_IN_A_REPORT)
             if kind == "dc":
                 news = _not_above(of_section, of_kind["ucc"], of_kind["fd"])
@@ -120,22 +126,24 @@ def print_events(
             if event in ("within", "beyond"):
                 most = min(limit, NEAR_IN_A_REPORT)
             loud = [c for c in news if role_of(c) != "muted"]
-            shown = [c for c in loud if role_of(c) != "chance"] if telling else loud[:CHANCE_SHOWN]
-            n_above, n_chance = len(of_section) - len(news), len(loud) - len(shown)
+            meant = [c for c in loud if role_of(c) != "chance"]
+            shown = meant if telling else some_by_chance(kind, loud)
+            n_above, n_chance = len(of_section) - len(left) - len(news), len(loud) - len(shown)
             n_muted = len(news) - len(loud)
-            above = ABOVE if kind == "dc" else "{}with a key above on the left"
+            above = ABOVE if kind == "dc" else "with a key above on the left"
+            elsewhere = [(n, text) for n, text in ((n_above, above), (len(left), more)) if n]
             heading = f"{event_title(event, kind, would=would)}: {_counted(name, kind, len(of_section))}"
-            if not news:
-                heading += f", {above.format('each ' if n_above > 1 else '')}"
-            elif not shown and not n_above and not (n_chance and n_muted):
+            if not news and len(elsewhere) == 1:
+                heading += f", {'each ' if len(of_section) > 1 else ''}{elsewhere[0][1]}"
+            elif not shown and not elsewhere and not (n_chance and n_muted):
                 heading += f"{', muted' if n_muted else f' {BY_CHANCE[kind]}'}; all with --json"
             paper.line((heading, f"bold {style}"), indent=indent)
             for group in _grouped(kind, shown[:most]):
                 _print_group(paper, group, style, indent=indent + 2, with_table=with_table)
             paper.more(len(shown) - most, "; all with --json", indent=indent + 2, style="dim")
-            if news and n_above:
-                paper.line((f"... and {n_above:,} {above.format('')}", "dim"), indent=indent + 2)
-            if shown or n_above or (n_chance and n_muted):
+            for n, text in elsewhere if news or len(elsewhere) > 1 else ():
+                paper.line((f"{'... and ' if news else ''}{n:,} {text}", "dim"), indent=indent + 2)
+            if shown or elsewhere or (n_chance and n_muted):
                 print_by_chance(paper, kind, n_chance, "all with --json", indent=indent + 2)
                 paper.muted(n_muted, indent=indent + 2)
 
@@ -147,6 +155,32 @@ def role_of(change: ChangeFields) -> str:
 
 def _counted(name: str, kind: str, n: int) -> str:
     return plural(n, name) if name in SECTIONS else entries()[kind].counted(n)
+
+
+def _broken_keys(changes: Sequence[ChangeFields]) -> dict[str, list[tuple[str, ...]]]:
+    """The keys that broke, by table."""
+    broken: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for c in changes:
+        if c["change"] == "broke" and c["dependency"]["kind"] == "ucc":
+            broken[c["dependency"]["table"]].append(tuple(c["dependency"]["columns"]))
+    return broken
+
+
+def _left_of_keys(
+    changes: Sequence[ChangeFields], broken: Mapping[str, Sequence[tuple[str, ...]]]
+) -> tuple[list[ChangeFields], str]:
+    """(the keys, or functional dependencies, that are there since a key broke, how that is said of them)."""
+    left, keys = [], set[tuple[str, ...]]()
+    for c in changes:
+        d = c["dependency"]
+        whole = d["columns"] if d["kind"] == "ucc" else d["lhs"]
+        parts = extended(whole, broken.get(d["table"], ())) if role_of(c) != "pinned" else []
+        if parts and (d["kind"] == "fd" or role_of(c) in COUNTED):
+            left.append(c)
+            keys.update(parts)
+    where = "on the left" if changes[0]["dependency"]["kind"] == "fd" else "columns"
+    name = columns_text(*keys) if len(keys) == 1 else "a key that broke"
+    return (left, f"with {name} and more {where}") if len(left) > 1 else ([], "")
 
 
 def _without_keys(fds: Sequence[ChangeFields], keys: Sequence[ChangeFields]) -> list[ChangeFields]:

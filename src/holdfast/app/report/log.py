@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast.app.report.chance import BY_CHANCE, CHANCE_SHOWN
+from holdfast.app.report.chance import BY_CHANCE, some_by_chance
 from holdfast.app.report.events import EVENTS, event_title
 from holdfast.app.report.paper import Paper
 from holdfast.app.report.texts import columns_text, dependency_text, name_text, safe, side_text
@@ -44,7 +44,8 @@ def print_log(
             loud = {kind: unmuted(changes, muted) for kind, changes in of_event.items()}
             telling = any(c.role != "chance" for changes in loud.values() for c in changes)
             for kind, changes in loud.items():
-                meant = [c for c in changes if c.role != "chance"] if telling else changes[:CHANCE_SHOWN]
+                meant = [c for c in changes if c.role != "chance"]
+                meant = meant if telling else [*some_by_chance(kind, changes)]
                 shown = changes if everything else meant[:IN_A_LOG]
                 between = " " if kind == "ucc" else "; "
                 names = between.join(dependency_text(c.dependency, with_table=several) for c in shown)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -53,6 +54,16 @@ class Ucc(Coded):
 
     def __str__(self) -> str:
         return f"{self.table}{self.name}"
+
+
+def extended(columns: Iterable[str], keys: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Those of some keys to which columns add others.
+
+    >>> extended(("id", "day"), [("id",), ("day", "id"), ("rate",), ()])
+    [('id',)]
+    """
+    whole = {*columns}
+    return [key for key in keys if key and whole > {*key}]
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -33,6 +33,8 @@ def _words(text: str) -> frozenset[str]:
 KEY_WORDS = _words(
     "id key no nr nbr num number code cd pk fk sk uid uuid guid oid ref identifier ident rowid"
 )
+# Of these the words that a number is called by which only tells rows apart: neither codes nor counts.
+ID_WORDS = _words("id key pk fk sk uid uuid guid oid identifier ident rowid")
 # Endings that are written without a gap: custkey, deptno, customerid. The longest is tried first.
 GLUED = ("number", "code", "uuid", "guid", "key", "nbr", "num", "id", "no", "nr", "cd", "fk", "sk", "pk")
 # Words that tell kinds of tables apart, not what is in them.
@@ -262,6 +264,15 @@ def words(name: str) -> Words:
     (('order', 'detail', 'id'), ('home', 'team', 'id'), ('address', '2'))
     """
     return tuple(_singular(w.lower()) for w in WORD.findall(name))
+
+
+def names_id(name: str) -> bool:
+    """Whether a name is that of an id, of this table or of another one.
+
+    >>> [names_id(name) for name in ("id", "CustomerID", "custkey", "rating", "number_of_engines", "paid")]
+    [True, True, True, False, False, False]
+    """
+    return any(w[-1] in ID_WORDS for whole in [words(name)] if whole for w in (whole, *_unglued(whole[-1])))
 
 
 @lru_cache(maxsize=1 << 16)
