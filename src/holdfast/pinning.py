@@ -17,10 +17,10 @@ from holdfast.core.rows.asked_conditions import asked_condition
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.writer import Context, Writer
 from holdfast.core.store.ledger_rows import SHARED, CommitRow
-from holdfast.core.words.change import Pin
+from holdfast.core.words.change import Pair, Pin, WitnessRow
 from holdfast.core.words.condition import OTHER_ROW, formula_of, is_condition
 from holdfast.core.words.dependency import Fd, Side
-from holdfast.core.words.notation import ARROW, parse_fd
+from holdfast.core.words.notation import ARROW, arrow_text, parse_fd
 from holdfast.core.words.predicate import Predicate, as_dc
 from holdfast.core.words.reliance import Muted, Terms, Wanted
 from holdfast.core.words.row_rule import is_row_rule
@@ -202,7 +202,13 @@ class _Draft:
             # As the rule about two rows that it is; its NULLs are those of the table.
             lhs, rhs = parse_fd(text, state.schema.names, table=state.table, version=self.base)
             rule = as_dc(Fd(state.table, lhs, rhs))
-            return PinnedRule(rule.predicates, 0, (), arrow=True, nulls=state.nulls)
+            pinned = PinnedRule(rule.predicates, 0, (), arrow=True, nulls=state.nulls)
+            if rhs in lhs and _identity(state.table, pinned) not in self.pinned(state.table):
+                raise UsageError(
+                    f"both sides of {arrow_text(lhs, rhs)} of table {state.table!r} have the column {rhs!r}, "
+                    "so it holds whatever the rows are. Name another column on one of them."
+                )
+            return pinned
         if is_condition(text) or (is_row_rule(text) and not OTHER_ROW.search(text)):
             node = asked_condition(text, state.schema, table=state.table, version=self.base)
             return PinnedCheck(formula_of(node), 0, ())
@@ -226,6 +232,10 @@ class _Draft:
         holds = self.inclusions.holds(dependent, referenced)
         pinned = PinnedInd(dependent, referenced, holds)
         before = self.pinned(dependent.table).get(_identity(dependent.table, pinned))
+        if before is None:  # of an earlier release it can be there, and has to go
+            from holdfast.inclusions.ind_reading import check_sides
+
+            check_sides(dependent, referenced)
         known = before is not None and not before.terms.at_most
         if len(pairs) > 1 and not holds and not known and not counted:
             composites = self.inclusions.composites

@@ -212,6 +212,16 @@ def test_what_does_not_hold_is_not_lost_among_what_does(shop: Shell) -> None:
         (["orders", "order_id", "--remove", "--owner", "ann"], "--remove takes no terms"),
         (["orders", "order_id", "--remove"], "[order_id] of table 'orders' is not pinned."),
         (["orders", "quantity > 0", "--in", "customers.name"], "leave out --in"),
+        (["orders", "zip", "--in", "orders.zip"], "orders[zip] is always included in itself."),
+        (["orders", "orders[zip, city] in orders[zip, city]"], "[zip, city] is always included in itself."),
+        (
+            ["orders", "zip, city -> city"],
+            "both sides of zip, city -> city of table 'orders' have the column",
+        ),
+        (
+            ["orders", "[zip, zip]"],
+            "the column 'zip' of table 'orders' is there twice; name each column once",
+        ),
         ([], "nothing to pin is named"),
         (["--prune"], "--prune goes with --file"),
         (["--suggested", "--from-links"], "give one of them"),

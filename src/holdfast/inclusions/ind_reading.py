@@ -409,7 +409,7 @@ class IndReader:
 
     def _column_ids(self, dependent: Side, referenced: Side, at: int | None) -> tuple[int, int]:
         left, right = (self.column_id(side, at) for side in (dependent, referenced))
-        _check_sides(dependent, referenced)
+        check_sides(dependent, referenced)
         return left, right
 
     def _composites(self, state: GeneratorState) -> Composites:
@@ -481,8 +481,8 @@ class IndReader:
         )
 
 
-def _check_sides(dependent: Side, referenced: Side) -> None:
-    """An error if nothing is asked."""
+def check_sides(dependent: Side, referenced: Side) -> None:
+    """An error if nothing is asked, or relied on."""
     if dependent == referenced:
         raise UsageError(f"{dependent} is always included in itself.")
 
