@@ -336,8 +336,8 @@ class _Draft:
         unique = bool(keys.inside(state, positions))
         if not unique and 0 < keys.max_columns_of(state) < len(positions):
             unique = not keys.duplicates(state, positions)
-        if unique or not pin.terms.at_most:
-            return replace(pin, holds=unique, n_violations=0 if pin.terms.at_most else None)
+        if unique:
+            return replace(pin, holds=True, n_violations=0)
         from holdfast.functional.group_violations import settled_pin
 
         return settled_pin(self.rows(table), pin, unique)
@@ -350,9 +350,10 @@ class _Draft:
         state = self.state(table)
         for identity, pin in pinned.items():
             if isinstance(pin, PinnedKey):
-                reported[identity] = pin.pin(table, state.n_rows)
+                shown = self._duplicates(pin, state) if not (bare or pin.holds) else ()
+                reported[identity] = pin.pin(table, state.n_rows, shown)
             elif isinstance(pin, PinnedInd):
-                reported[identity] = pin.pin()
+                reported[identity] = pin.pin(self._orphans(pin) if not (bare or pin.holds) else ())
             elif isinstance(pin, PinnedRule):
                 reported[identity] = pin.pin(table, state.n_rows)
                 if not bare and pin.n_violations:
@@ -362,10 +363,18 @@ class _Draft:
             else:
                 reported[identity] = pin.pin(state, state.n_rows)
                 if not bare and pin.n_violations:
-                    from holdfast.denial.checks import as_pins as shown
+                    from holdfast.denial.checks import as_pins as checked
 
-                    [reported[identity]] = shown((pin,), state, self.rows(table))
+                    [reported[identity]] = checked((pin,), state, self.rows(table))
         return reported
+
+    def _duplicates(self, pin: PinnedKey, state: TableState) -> tuple[Pair, ...]:
+        positions = [state.schema.names.index(c) for c in pin.columns]
+        return self.pins.readers.keys.duplicates(state, positions)
+
+    def _orphans(self, pin: PinnedInd) -> tuple[tuple[WitnessRow, ...], ...]:
+        _, missing = self.pins.readers.inds.missing(pin.dependent, pin.referenced, self.base or None)
+        return tuple((row,) for _, row in missing)
 
     def _commits(
         self,

@@ -156,6 +156,32 @@ def test_within_its_tolerance_a_pin_holds(shop: Shell) -> None:
     )
 
 
+def test_what_is_against_a_key_or_a_reference_is_told(shop: Shell) -> None:
+    """Without a tolerance as with one: how many rows, and some of them."""
+    key = shop("pin", "orders", "zip").out.splitlines()
+    assert key[:2] == [
+        "pinned orders[zip]: DOES NOT HOLD (version 2)",
+        "  293 rows repeat another one, such as:",
+    ]
+    assert [line.split()[1] for line in key[3:]] == ["z1"] * (len(key) - 3) != []
+    reference = shop("pin", "orders", "order_id", "--in", "customers.customer_id").out.splitlines()
+    assert reference[1] == "  180 rows have values that are missing, such as:"
+    assert all(int(line.split()[1]) > 120 for line in reference[3:])
+    shop("pin", "orders", "order_id")
+    batch = shop.file("again.csv", BAD.replace("301", "300"))
+    checked = shop("check", "orders", "--inserts", batch).out
+    assert "pinned [zip]: WOULD NOT HOLD\n    294 rows repeat another one, such as:" in checked
+    assert "pinned [order_id]: WOULD NOT HOLD\n    1 row repeats another one, such as:" in checked
+    assert "in customers[customer_id]: WOULD NOT HOLD\n    181 rows have values that are missing\n" in checked
+    pins = {(p["kind"], p["columns"][0]): p for p in shop("pins", "--json").json()["pins"]}
+    assert {name: p["n_violations"] for name, p in pins.items()} == {
+        ("ucc", "zip"): 293,
+        ("ind", "order_id"): 180,
+        ("ucc", "order_id"): 0,
+    }
+    assert pins["ucc", "zip"]["error"] == 293 / 300
+
+
 def test_what_does_not_hold_is_not_lost_among_what_does(shop: Shell) -> None:
     """It comes first, the gravest of it; then what only just holds; the others are counted."""
     holding = [Wanted("orders", rule=f"quantity < {n}") for n in range(10, 32)]

@@ -108,7 +108,7 @@ def take_in(
     tables = {step.table for step in done}
     pins = tuple(
         # Of what the batch leaves alone nothing is counted again.
-        p if p.terms.at_most and not tables & p.tables else _settled(after, wide, p, relation)
+        _settled(after, wide, p, relation) if tables & p.tables else p
         for p in state.pins
     )
     state = replace(state, pins=pins)
@@ -179,17 +179,18 @@ def _settled(
 
 
 def settled_pin(known: Known, pin: PinnedInd, holds: bool, relation: Callable[[str], Relation]) -> PinnedInd:
-    """A pinned inclusion as it is now. With a tolerance the rows whose value is missing are counted; then
-    `holds` may be False of what holds.
+    """A pinned inclusion as it is now, with the rows whose value is missing counted. With a tolerance `holds`
+    may be False of what holds.
 
     The counts of pairs of columns have that number. Those of an append-only table have not: there its values
     are looked up, by one job, if the inclusion does not hold; so are those of several columns.
     """
-    if not pin.terms.at_most:
-        return replace(pin, holds=holds, n_violations=None, n_rows=0)
-    rows = relation(pin.dependent.table)
-    n = 0 if holds else _rows_against(known, pin, relation)
-    return replace(pin, holds=pin.terms.allows(n, rows.n_rows), n_violations=n, n_rows=rows.n_rows)
+    if holds:
+        return replace(pin, holds=True, n_violations=0, n_rows=0)
+    n, n_rows = _rows_against(known, pin, relation), relation(pin.dependent.table).n_rows
+    # Without a tolerance, a column that has no value is included in nothing.
+    holds = bool(pin.terms.at_most) and pin.terms.allows(n, n_rows)
+    return replace(pin, holds=holds, n_violations=n, n_rows=n_rows)
 
 
 def _rows_against(known: Known, pin: PinnedInd, relation: Callable[[str], Relation]) -> int:
