@@ -281,6 +281,41 @@ def test_every_pin_is_shown(tmp_path: Path, kinds: tuple[str, ...], nulls: Any) 
         assert len(lines) == n_pins == 2
 
 
+def test_a_pinned_key_stays_the_primary_key(tmp_path: Path) -> None:
+    """While it does not hold it is a comment, and nothing is declared in its place."""
+    shell = Shell(tmp_path)
+    rows = "order_no,placed,code\n" + "".join(f"{n},{9000 + 7 * n % 1009},c{n}\n" for n in range(1, 301))
+    assert shell("track", "orders", shell.file("orders.csv", rows), "--kinds", "ucc").code == 0
+    batch = shell.file("again.csv", "order_no,placed,code\n300,8000,d1\n")
+    shell("pin", "orders", "order_no", "--reason", "the ERP says so")
+    assert 'PRIMARY KEY ("order_no")' in shell("export").out
+    assert shell("apply", "orders", "--inserts", batch).code == 0
+    for dialect in ("ansi", "postgres", "duckdb"):
+        text = shell("export", "--dialect", dialect).out
+        assert text.count("PRIMARY KEY") == 1
+        assert (
+            "-- pinned orders[order_no] (the ERP says so): it does not hold: 1 row repeats another one\n"
+            '-- ALTER TABLE "orders" ADD CONSTRAINT "orders_pk" PRIMARY KEY ("order_no");\n'
+        ) in text
+    assert (
+        "  # pinned orders[order_no] (the ERP says so): it does not hold"
+        in shell("export", "--format", "dbt").out
+    )
+    shell("pin", "orders", "order_no", "--at-most", "1")
+    tolerated = (
+        "-- pinned orders[order_no]: it is pinned with a tolerance: at most 1, now 1 row\n-- ALTER TABLE"
+    )
+    assert tolerated in shell("export").out
+    # What is pinned beside it is no primary key either, but what looks more like one is.
+    shell("pin", "orders", "code")
+    assert 'UNIQUE ("code")' in shell("export").out
+    shell("track", "others", shell.file("others.csv", rows + "301,9007,d1\n"), "--kinds", "ucc")
+    shell("pin", "others", "placed")
+    text = shell("export").out
+    assert "-- pinned others[placed]: it does not hold: 1 row repeats another one" in text
+    assert '  CONSTRAINT "others_pk" PRIMARY KEY ("code")' in text
+
+
 # -- many at once ------------------------------------------------------------------------------------------
 
 
