@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from holdfast.core.cover.stability import Stability
 from holdfast.core.rows.writer import Writer
-from holdfast.core.store.ledger_rows import SHARED
+from holdfast.core.store.ledger_rows import SHARED, CommitRow
 from holdfast.core.words.asking import form_of, identity_in
 from holdfast.core.words.change import DependencyChange, Pin
 from holdfast.core.words.column_rule import ColumnRule
 from holdfast.core.words.condition import Condition
 from holdfast.core.words.dependency import Dependency, Fd, Ind, Side, Ucc
 from holdfast.core.words.notation import parse_fd, parse_inclusion, parse_key
-from holdfast.core.words.predicate import Dc
+from holdfast.core.words.predicate import Dc, as_dc
 from holdfast.core.words.row_rule import RowRule
 from holdfast.errors import DamagedFileError, UsageError, shorten
 from holdfast.kind import (
@@ -172,7 +172,12 @@ class Readers:
     def fds(self) -> FdReader:
         from holdfast.functional.fd_reading import FdReader
 
-        return FdReader(self._tables, self.keys)
+        def pinned_since(
+            version: int, state: TableState, fd: Fd, now: bool
+        ) -> tuple[int | None, CommitRow | None]:
+            return self.dcs.pinned_since(version, state, as_dc(fd).predicates, state.nulls, now=now)
+
+        return FdReader(self._tables, self.keys, pinned_since)
 
     @cached_property
     def dcs(self) -> DcReader:

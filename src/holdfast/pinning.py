@@ -17,10 +17,10 @@ from holdfast.core.rows.asked_conditions import asked_condition
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.writer import Context, Writer
 from holdfast.core.store.ledger_rows import SHARED, CommitRow
-from holdfast.core.words.change import Pin
+from holdfast.core.words.change import Pair, Pin, WitnessRow
 from holdfast.core.words.condition import OTHER_ROW, formula_of, is_condition
 from holdfast.core.words.dependency import Fd, Side
-from holdfast.core.words.notation import ARROW, parse_fd
+from holdfast.core.words.notation import ARROW, arrow_text, parse_fd
 from holdfast.core.words.predicate import Predicate, as_dc
 from holdfast.core.words.reliance import Muted, Terms, Wanted
 from holdfast.core.words.row_rule import is_row_rule
@@ -201,7 +201,13 @@ class _Draft:
             # As the rule about two rows that it is; its NULLs are those of the table.
             lhs, rhs = parse_fd(text, state.schema.names, table=state.table, version=self.base)
             rule = as_dc(Fd(state.table, lhs, rhs))
-            return PinnedRule(rule.predicates, 0, (), arrow=True, nulls=state.nulls)
+            pinned = PinnedRule(rule.predicates, 0, (), arrow=True, nulls=state.nulls)
+            if rhs in lhs and _identity(state.table, pinned) not in self.pinned(state.table):
+                raise UsageError(
+                    f"both sides of {arrow_text(lhs, rhs)} of table {state.table!r} have the column {rhs!r}, "
+                    "so it holds whatever the rows are. Name another column on one of them."
+                )
+            return pinned
         if is_condition(text) or (is_row_rule(text) and not OTHER_ROW.search(text)):
             node = asked_condition(text, state.schema, table=state.table, version=self.base)
             return PinnedCheck(formula_of(node), 0, ())
@@ -224,6 +230,10 @@ class _Draft:
         referenced = Side(referenced.table, tuple(b for _, b in pairs))
         pinned = PinnedInd(dependent, referenced, holds=False)
         before = self.pinned(dependent.table).get(_identity(dependent.table, pinned))
+        if before is None:  # of an earlier release it can be there, and has to go
+            from holdfast.inclusions.ind_reading import check_sides
+
+            check_sides(dependent, referenced)
         known = before is not None and not before.terms.at_most
         if len(pairs) == 1 or known or counted:
             return pinned
@@ -315,8 +325,8 @@ class _Draft:
         unique = bool(keys.inside(state, positions))
         if not unique and 0 < keys.max_columns_of(state) < len(positions):
             unique = not keys.duplicates(state, positions)
-        if unique or not pin.terms.at_most:
-            return replace(pin, holds=unique, n_violations=0 if pin.terms.at_most else None)
+        if unique:
+            return replace(pin, holds=True, n_violations=0)
         from holdfast.functional.group_violations import settled_pin
 
         return settled_pin(self.rows(table), pin, unique)
@@ -329,9 +339,10 @@ class _Draft:
         state = self.state(table)
         for identity, pin in pinned.items():
             if isinstance(pin, PinnedKey):
-                reported[identity] = pin.pin(table, state.n_rows)
+                shown = self._duplicates(pin, state) if not (bare or pin.holds) else ()
+                reported[identity] = pin.pin(table, state.n_rows, shown)
             elif isinstance(pin, PinnedInd):
-                reported[identity] = pin.pin()
+                reported[identity] = pin.pin(self._orphans(pin) if not (bare or pin.holds) else ())
             elif isinstance(pin, PinnedRule):
                 reported[identity] = pin.pin(table, state.n_rows)
                 if not bare and pin.n_violations:
@@ -341,10 +352,18 @@ class _Draft:
             else:
                 reported[identity] = pin.pin(state, state.n_rows)
                 if not bare and pin.n_violations:
-                    from holdfast.denial.checks import as_pins as shown
+                    from holdfast.denial.checks import as_pins as checked
 
-                    [reported[identity]] = shown((pin,), state, self.rows(table))
+                    [reported[identity]] = checked((pin,), state, self.rows(table))
         return reported
+
+    def _duplicates(self, pin: PinnedKey, state: TableState) -> tuple[Pair, ...]:
+        positions = [state.schema.names.index(c) for c in pin.columns]
+        return self.pins.readers.keys.duplicates(state, positions)
+
+    def _orphans(self, pin: PinnedInd) -> tuple[tuple[WitnessRow, ...], ...]:
+        _, missing = self.pins.readers.inds.missing(pin.dependent, pin.referenced, self.base or None)
+        return tuple((row,) for _, row in missing)
 
     def _commits(
         self,

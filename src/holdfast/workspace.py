@@ -157,7 +157,8 @@ class Workspace(ByKind, Displayed):
 
         Columns ask whether they are unique; with `referenced`, whether they are included in those. A text is
         a functional dependency (`zip -> city`), or a rule about two rows (`not(t.zip = s.zip and t.city !=
-        s.city)`) or about each (`net <= gross`). It need not be one that is listed.
+        s.city)`) or about each (`net <= gross`). It need not be one that is listed; only of keys and
+        inclusions its kind has to be tracked.
         """
         reader, asked = self.readers.asked(table, question, referenced)
         explanation: Explained = reader.explain(*asked)

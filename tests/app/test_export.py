@@ -299,8 +299,10 @@ def test_few_rows_prove_no_key() -> None:
         model = Model(1, (people, table("c", {"code": "text"})), (link("c", "code", "people", "code"),))
         text = to_sql(model, "duckdb")
         assert [c for t, kind, c in declared(made(text)) if kind == "UNIQUE"] == unique
-        why = f" (in {n_rows} rows values may differ by chance)" if n_rows < 100 else ""
-        assert f"-- keys of people that are not declared here: {4 - 1 - len(unique)}{why}\n" in text
+        why = f"in {n_rows} rows values may differ by chance"
+        if n_rows >= 100:
+            why = "nothing refers to them, and they may be unique by chance"
+        assert f"-- keys of people that are not declared here: {4 - 1 - len(unique)} ({why})\n" in text
         assert to_dbt(model).count("- unique\n") == 1 + len(unique)
         every = to_sql(model, "duckdb", all_keys=True)
         assert len([c for t, kind, c in declared(made(every)) if kind == "UNIQUE"]) == 3
@@ -315,6 +317,8 @@ def test_columns_that_refer_to_others_have_their_names_from_there() -> None:
     card = table("card", {"card_id": "int"}, ("card_id",), primary=("card_id",))
     model = Model(1, (customers, card), (link("customer", "card_id", "card", "card_id"),))
     assert list(choose_keys(model)["customer"].unique) == []
+    why = "nothing refers to it, and it may be unique by chance; all columns of 1 refer to other tables"
+    assert f"-- keys of customer that are not declared here: 2 ({why})\n" in to_sql(model, "duckdb")
     assert list(choose_keys(Model(1, model.tables))["customer"].unique) == [("card_id",)]
     # What has outlived batches may be a key whatever it is called.
     lasting = dataclasses.replace(customers, stability={("last_name",): 1.0})
@@ -337,7 +341,8 @@ def test_declared_are_the_keys_that_are_worth_it() -> None:
     model = Model(1, (dataclasses.replace(lines, distinct=distinct),))
     assert list(choose_keys(model)["order_lines"].unique) == [("code",), ("order", "no")]
     assert choose_keys(model)["order_lines"].left_out == 3
-    assert "-- keys of order_lines that are not declared here: 3\n" in to_sql(model, "duckdb")
+    why = "nothing refers to them, and they may be unique by chance"
+    assert f"-- keys of order_lines that are not declared here: 3 ({why})\n" in to_sql(model, "duckdb")
     assert len(choose_keys(model, all_keys=True)["order_lines"].unique) == 5
 
 
@@ -539,7 +544,7 @@ def test_dbt_tests() -> None:
 # holdfast, version 3 of the workspace: proposed by what holds in the data, not declared
 version: 2
 models:
-  # keys of orders that are not declared here: 1
+  # keys of orders that are not declared here: 1 (nothing refers to it, and it may be unique by chance)
   - name: orders
     columns:
       - name: id
@@ -565,7 +570,7 @@ models:
         quote: true
         data_tests:
           - unique
-  # keys of partsupp that are not declared here: 1
+  # keys of partsupp that are not declared here: 1 (nothing refers to it, and it may be unique by chance)
   - name: partsupp
     data_tests:
       - dbt_utils.unique_combination_of_columns:

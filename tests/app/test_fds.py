@@ -260,7 +260,6 @@ def test_tables_without_functional_dependencies(tmp_path: Path) -> None:
     assert shell("log", "--kind", "fd").out == f"no functional dependencies are kept {how}"
     batch = shell.file("b.csv", HARMLESS)
     for command in (
-        ["explain", "places", "zip -> city"],
         ["log", "--kind", "fd", "--table", "places"],
         ["normalise", "places"],
         ["check", "places", "--inserts", batch, "--held", "2"],

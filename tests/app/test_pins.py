@@ -156,6 +156,32 @@ def test_within_its_tolerance_a_pin_holds(shop: Shell) -> None:
     )
 
 
+def test_what_is_against_a_key_or_a_reference_is_told(shop: Shell) -> None:
+    """Without a tolerance as with one: how many rows, and some of them."""
+    key = shop("pin", "orders", "zip").out.splitlines()
+    assert key[:2] == [
+        "pinned orders[zip]: DOES NOT HOLD (version 2)",
+        "  293 rows repeat another one, such as:",
+    ]
+    assert [line.split()[1] for line in key[3:]] == ["z1"] * (len(key) - 3) != []
+    reference = shop("pin", "orders", "order_id", "--in", "customers.customer_id").out.splitlines()
+    assert reference[1] == "  180 rows have values that are missing, such as:"
+    assert all(int(line.split()[1]) > 120 for line in reference[3:])
+    shop("pin", "orders", "order_id")
+    batch = shop.file("again.csv", BAD.replace("301", "300"))
+    checked = shop("check", "orders", "--inserts", batch).out
+    assert "pinned [zip]: WOULD NOT HOLD\n    294 rows repeat another one, such as:" in checked
+    assert "pinned [order_id]: WOULD NOT HOLD\n    1 row repeats another one, such as:" in checked
+    assert "in customers[customer_id]: WOULD NOT HOLD\n    181 rows have values that are missing\n" in checked
+    pins = {(p["kind"], p["columns"][0]): p for p in shop("pins", "--json").json()["pins"]}
+    assert {name: p["n_violations"] for name, p in pins.items()} == {
+        ("ucc", "zip"): 293,
+        ("ind", "order_id"): 180,
+        ("ucc", "order_id"): 0,
+    }
+    assert pins["ucc", "zip"]["error"] == 293 / 300
+
+
 def test_what_does_not_hold_is_not_lost_among_what_does(shop: Shell) -> None:
     """It comes first, the gravest of it; then what only just holds; the others are counted."""
     holding = [Wanted("orders", rule=f"quantity < {n}") for n in range(10, 32)]
@@ -212,6 +238,16 @@ def test_what_does_not_hold_is_not_lost_among_what_does(shop: Shell) -> None:
         (["orders", "order_id", "--remove", "--owner", "ann"], "--remove takes no terms"),
         (["orders", "order_id", "--remove"], "[order_id] of table 'orders' is not pinned."),
         (["orders", "quantity > 0", "--in", "customers.name"], "leave out --in"),
+        (["orders", "zip", "--in", "orders.zip"], "orders[zip] is always included in itself."),
+        (["orders", "orders[zip, city] in orders[zip, city]"], "[zip, city] is always included in itself."),
+        (
+            ["orders", "zip, city -> city"],
+            "both sides of zip, city -> city of table 'orders' have the column",
+        ),
+        (
+            ["orders", "[zip, zip]"],
+            "the column 'zip' of table 'orders' is there twice; name each column once",
+        ),
         ([], "nothing to pin is named"),
         (["--prune"], "--prune goes with --file"),
         (["--suggested", "--from-links"], "give one of them"),
@@ -243,6 +279,41 @@ def test_every_pin_is_shown(tmp_path: Path, kinds: tuple[str, ...], nulls: Any) 
         lines = [line for line in shell("show", *arguments).out.splitlines() if "  pinned " in line]
         assert [line.partition("pinned ")[2] for line in lines if "DOES NOT HOLD" in line]
         assert len(lines) == n_pins == 2
+
+
+def test_a_pinned_key_stays_the_primary_key(tmp_path: Path) -> None:
+    """While it does not hold it is a comment, and nothing is declared in its place."""
+    shell = Shell(tmp_path)
+    rows = "order_no,placed,code\n" + "".join(f"{n},{9000 + 7 * n % 1009},c{n}\n" for n in range(1, 301))
+    assert shell("track", "orders", shell.file("orders.csv", rows), "--kinds", "ucc").code == 0
+    batch = shell.file("again.csv", "order_no,placed,code\n300,8000,d1\n")
+    shell("pin", "orders", "order_no", "--reason", "the ERP says so")
+    assert 'PRIMARY KEY ("order_no")' in shell("export").out
+    assert shell("apply", "orders", "--inserts", batch).code == 0
+    for dialect in ("ansi", "postgres", "duckdb"):
+        text = shell("export", "--dialect", dialect).out
+        assert text.count("PRIMARY KEY") == 1
+        assert (
+            "-- pinned orders[order_no] (the ERP says so): it does not hold: 1 row repeats another one\n"
+            '-- ALTER TABLE "orders" ADD CONSTRAINT "orders_pk" PRIMARY KEY ("order_no");\n'
+        ) in text
+    assert (
+        "  # pinned orders[order_no] (the ERP says so): it does not hold"
+        in shell("export", "--format", "dbt").out
+    )
+    shell("pin", "orders", "order_no", "--at-most", "1")
+    tolerated = (
+        "-- pinned orders[order_no]: it is pinned with a tolerance: at most 1, now 1 row\n-- ALTER TABLE"
+    )
+    assert tolerated in shell("export").out
+    # What is pinned beside it is no primary key either, but what looks more like one is.
+    shell("pin", "orders", "code")
+    assert 'UNIQUE ("code")' in shell("export").out
+    shell("track", "others", shell.file("others.csv", rows + "301,9007,d1\n"), "--kinds", "ucc")
+    shell("pin", "others", "placed")
+    text = shell("export").out
+    assert "-- pinned others[placed]: it does not hold: 1 row repeats another one" in text
+    assert '  CONSTRAINT "others_pk" PRIMARY KEY ("code")' in text
 
 
 # -- many at once ------------------------------------------------------------------------------------------

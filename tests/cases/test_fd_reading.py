@@ -149,7 +149,7 @@ class Written:
 
     def reader(self) -> FdReader:
         tables = Tables(self.root, Ledger.open(self.root), Engine)
-        return FdReader(tables, KeyReader(tables))
+        return FdReader(tables, KeyReader(tables), lambda *_: (None, None))
 
     def held(self, i: int, fd: FD) -> bool:
         """Whether a dependency held after commit i, by definition."""
@@ -506,7 +506,7 @@ def test_what_cannot_be_explained(towns: Kept) -> None:
         towns.fds.log("u")
     with holdfast.open(towns.root, engine="inline") as plain:
         plain.track("keys", table_of([(1, 2)], 2))
-    for call in (lambda: towns.fds.explain("keys", ["c0"], "c1"), lambda: towns.fds.log("keys")):
+    for call in (lambda: towns.fds.rank("keys"), lambda: towns.fds.log("keys")):
         with pytest.raises(UsageError, match="'keys' are not tracked, only: ucc"):
             call()
     assert {h.fd.table for h in towns.fds.log()} == {"t"}

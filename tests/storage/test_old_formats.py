@@ -135,7 +135,7 @@ def test_what_is_pinned_in_it(full: holdfast.Workspace) -> None:
     broken = {"no": [15], "customer": [2], "city": ["Oslo"], "price": [Decimal("0.00")], "paid": [None]}
     change = full.apply("orders", inserts=pa.table(broken))
     assert {(str(p), p.holds, p.n_violations) for p in change.pins} == {
-        ("[no]", False, None),
+        ("[no]", False, 1),
         ("[customer, city]", True, 2),
         ("not(t.customer = s.customer and t.city != s.city)", False, 4),
         ("not(t.city = s.city and t.price < s.price)", True, 2),

@@ -47,15 +47,20 @@ class CheckReader:
         with self._tables.opened(state) as relation:
             [(n, row_ids)] = violations(relation, [condition.formula], limit=EXCEPTIONS_SHOWN)
             rows = shown_rows(relation, row_ids.tolist())
-        since, formula = None, condition.formula
-        if formula in _verdicts(state.to_dict())[1]:
-            # Before it was pinned nobody looked: the spell begins then at the earliest.
-            since, _ = self._past.spell(table, version, lambda then: then.get(formula, n > 0), now=n == 0)
+        since = self.pinned_since(version, state, condition.formula, now=n == 0)
         reason = f"{plural(n, 'row')} of {state.n_rows:,} violate{'s' if n == 1 else ''} it"
         measured = replace(condition, error=n / max(1, state.n_rows), n_exceptions=n)
         return Explanation(
             measured, version, n == 0, since, reason if n else "no row violates it", tuple(rows)
         )
+
+    def pinned_since(self, version: int, state: TableState, formula: str, *, now: bool) -> int | None:
+        """Since which version a pinned condition has held, or not; None if it is not pinned.
+
+        Before it was pinned nobody looked: the spell begins then at the earliest."""
+        if formula not in _verdicts(state.to_dict())[1]:
+            return None
+        return self._past.spell(state.table, version, lambda then: then.get(formula, not now), now=now)[0]
 
     def life(self, table: str, text: str) -> Life:
         """When a condition held and when not, as far as it was pinned; nothing if it is not now."""

@@ -65,7 +65,7 @@ class RowExplanation(SelfExplaining):
     version: int
     holds: bool
     exceptions: tuple[WitnessRow, ...]
-    since: int  # the first version of the spell in which it holds, or does not
+    since: int | None  # the first version of the spell in which it holds, or does not; None: not known
 
     def to_dict(self) -> dict[str, Any]:
         return {

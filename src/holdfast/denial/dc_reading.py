@@ -13,9 +13,11 @@ from holdfast.core.cover.history import Against, Life, Past
 from holdfast.core.rows.table_state import TableState
 from holdfast.core.rows.tables import Tables
 from holdfast.core.store.files import FileRef
+from holdfast.core.store.ledger_rows import CommitRow
 from holdfast.core.words.change import Pair, Pin
 from holdfast.core.words.key_score import KeyScores
 from holdfast.core.words.predicate import Dc, Predicate, PredicateSpace, same_rule
+from holdfast.core.words.schema import Nulls
 from holdfast.denial.circular_dcs import holds_always, telling
 from holdfast.denial.constraints import (
     DcRef,
@@ -46,6 +48,7 @@ class DcReader:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._past: Past[DcRef] = Past(tables, _cover_of)
+        self._pinned: Past[tuple[PinnedRule, ...]] = Past(tables, _rules_of)
         self._covers: dict[FileRef, U64] = {}
 
     def ref(self, table: str, at: int | None = None) -> DcRef | None:
@@ -191,8 +194,25 @@ class DcReader:
             since, _ = self._past.spell(
                 table, base, lambda r: bool(len(self._generals(r, predicates))), now=holds
             )
+        if since is None:
+            since, _ = self.pinned_since(base, state, predicates, "equal", now=holds)
         minimal = any(same_rule(d.predicates, predicates) for d in implied_by)
         return DcExplanation(table, dc, base, holds, n_violations, pairs, minimal, implied_by, since, pinned)
+
+    def pinned_since(
+        self, version: int, state: TableState, predicates: Sequence[Predicate], nulls: Nulls, *, now: bool
+    ) -> tuple[int | None, CommitRow | None]:
+        """(since, turned) of a pinned rule, or functional dependency; None if it is not pinned.
+
+        Before it was pinned nobody looked: the spell begins then at the earliest."""
+
+        def holds(then: tuple[PinnedRule, ...]) -> bool | None:
+            same = (r for r in then if r.nulls == nulls and same_rule(r.predicates, predicates))
+            return next((r.n_violations == 0 for r in same), None)
+
+        if holds(pinned_rules(state)) is not now:
+            return None, None
+        return self._pinned.spell(state.table, version, lambda then: holds(then) is now, now=True)
 
     def life(self, table: str, text: str) -> Life:
         """When a rule about two rows held and when not, since the table was tracked; nothing of a rule with
@@ -342,6 +362,12 @@ def _words(ref: DcRef, mask: int) -> U64:
 def _n_groups(predicates: Sequence[Predicate]) -> int:
     """How many predicates a rule has when it is written with one for each pair of columns."""
     return len({(p.left, p.right) for p in predicates})
+
+
+def _rules_of(fields: Mapping[str, Any]) -> tuple[FileRef, tuple[PinnedRule, ...]]:
+    """What a state says of its pinned rules; it has no file, so its text stands for one."""
+    rules = fields.get("rules") or ()
+    return FileRef(json.dumps(rules), 0, ""), tuple(map(PinnedRule.from_dict, rules))
 
 
 def _cover_of(fields: Mapping[str, Any]) -> tuple[FileRef, DcRef] | None:

@@ -16,6 +16,7 @@ from holdfast.core.store.files import FileRef
 from holdfast.core.words.change import WitnessRow
 from holdfast.core.words.row_rule import RowRule, parse_row_rule
 from holdfast.core.words.schema import Schema
+from holdfast.denial.check_reading import CheckReader
 from holdfast.denial.constraints import row_file
 from holdfast.denial.dc_explanation import RowExplanation
 from holdfast.denial.row_counts import OPERATORS, RowCounts
@@ -50,11 +51,20 @@ class RowRuleReader:
         return ((), frozenset()) if file is None else rules_and_filled(load(self._tables.root, file), state)
 
     def explain(self, table: str, text: str) -> RowExplanation:
-        """Whether a rule about each row (`ship_date >= order_date`) holds, and which rows are against it."""
+        """Whether a rule about each row (`ship_date >= order_date`) holds, and which rows are against it.
+
+        Of one that is not kept the rows are looked at (two jobs); since when is known if it is pinned.
+        """
         from holdfast.core.cover.news import plain_rows
         from holdfast.denial.row_counting import exceptions
+        from holdfast.denial.row_rules import discover
 
-        base, state, now = self._measured(table, text)
+        base, state, rule = self._read(table, text)
+        now = counted = self._counted(state, rule)
+        if now is None:
+            with self._tables.opened(state) as relation:
+                now = measured(discover(relation, 0.0, rule.columns), state.schema, rule)
+            assert now is not None  # its columns compare, or it would not have been read
         shown: tuple[WitnessRow, ...] = ()
         if now.n_exceptions:
             with self._tables.opened(state) as relation:
@@ -62,7 +72,10 @@ class RowRuleReader:
                 values = plain_rows(relation.fetch(ids))
             shown = tuple(WitnessRow(int(i), v) for i, v in zip(ids.tolist(), values, strict=True))
         holds = now.n_exceptions == 0
-        since, _ = self._past.spell(table, base, self._held(now, state), now=holds)
+        if counted is None:
+            since = CheckReader(self._tables).pinned_since(base, state, rule.formula, now=holds)
+        else:
+            since, _ = self._past.spell(table, base, self._held(now, state), now=holds)
         return RowExplanation(now, base, holds, shown, since)
 
     def life(self, table: str, text: str) -> Life:
@@ -124,8 +137,7 @@ class RowRuleReader:
         from holdfast.core.cover.violating_rows import Removal, ViolatingRows
         from holdfast.denial.row_counting import exceptions
 
-        base, state = self._tables.current(table)
-        rule = parse_row_rule(text, state.schema, table=table, version=base)
+        base, state, rule = self._read(table, text)
         relation = self._tables.rows(state)
         ids = exceptions(relation, rule)
         n, listed = len(ids), ids[:limit]
@@ -133,17 +145,24 @@ class RowRuleReader:
         said = {"remove": np.ones(len(listed), dtype=np.bool_)}
         return ViolatingRows(rule, base, state.n_rows, n, Removal(n, n), relation, listed, said)
 
+    def _read(self, table: str, text: str) -> tuple[int, TableState, RowRule]:
+        base, state = self._tables.current(table)
+        return base, state, parse_row_rule(text, state.schema, table=table, version=base)
+
+    def _counted(self, state: TableState, rule: RowRule) -> RowRule | None:
+        """The rule as it is now, by what every batch counts; None if it is not among that."""
+        file = row_file(state)
+        return None if file is None else measured(load(self._tables.root, file), state.schema, rule)
+
     def _measured(self, table: str, text: str) -> tuple[int, TableState, RowRule]:
         """(version, state, the rule as it is now), or the error that it is not kept."""
-        base, state = self._tables.current(table)
-        rule = parse_row_rule(text, state.schema, table=table, version=base)
-        file = row_file(state)
-        if file is None:
+        base, state, rule = self._read(table, text)
+        now = self._counted(state, rule)
+        if row_file(state) is None:
             raise UsageError(
                 f"row rules of table {table!r} are not tracked (kinds: {', '.join(state.kinds)}). Track it "
                 "with --kinds row, or dc."
             )
-        now = measured(load(self._tables.root, file), state.schema, rule)
         if now is None:
             raise UsageError(
                 f"the columns of {rule.formula} do not take part in the row rules of table {table!r}: they "

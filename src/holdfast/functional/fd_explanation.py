@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.core.rows.table_state import TableState
 from holdfast.core.store.ledger_rows import ChangeRow, CommitRow, turned_dict
 from holdfast.core.words.dependency import Fd
 from holdfast.core.words.display import SelfExplaining
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from holdfast.core.evidence.groups import ViolatingGroup
     from holdfast.core.rows.relation import Relation
 
+# (since, turned) of a pinned dependency that holds now, or does not, at a version; None if it is not pinned.
+PinnedSince = Callable[[int, TableState, Fd, bool], tuple[int | None, CommitRow | None]]
 GROUPS_SHOWN = 8
 ROWS_PER_GROUP = 4
 
@@ -55,10 +59,10 @@ class FdExplanation(SelfExplaining):
     n_rows: int
     trivial: bool  # the right-hand side is among the left: it cannot be violated
     holds: bool
-    minimal: bool | None  # None where a bound hides it
+    minimal: bool | None  # None where a bound hides it, or none are tracked
     inside: tuple[Fd, ...]  # the minimal dependencies that imply it
     key: tuple[str, ...] | None  # columns of the left-hand side that determine every column
-    since: int | None  # the first version of the current spell; None where a bound hides it
+    since: int | None  # the first version of the current spell; None where that is not known
     turned: CommitRow | None  # the commit that made it so, if it was otherwise before
     turned_by: tuple[ChangeRow, ...]  # what that commit changed, with the rows that did it
     violations: int  # pairs of rows

@@ -23,7 +23,7 @@ from holdfast.core.store.ledger_rows import ChangeRow, CommitRow
 from holdfast.core.words.column_sets import columns_mask, columns_of, n_pairs, words_for
 from holdfast.core.words.dependency import Dependency, Fd, Ucc
 from holdfast.errors import UsageError, shorten
-from holdfast.functional.fd_explanation import FdExplanation, Measured
+from holdfast.functional.fd_explanation import FdExplanation, Measured, PinnedSince
 from holdfast.functional.fd_past import FdHistory, against, cover_of, held_in, histories, inside
 from holdfast.functional.key_reading import PAIRS_SHOWN, KeyReader
 from holdfast.functional.refs import FdRef, fd_ref, key_ref, named_fds, read_approximate, read_fds
@@ -44,8 +44,8 @@ I64 = NDArray[np.int64]
 class FdReader:
     """Functional dependencies: minimal ones, exact and approximate."""
 
-    def __init__(self, tables: Tables, keys: KeyReader) -> None:
-        self._tables, self._keys = tables, keys
+    def __init__(self, tables: Tables, keys: KeyReader, pinned_since: PinnedSince) -> None:
+        self._tables, self._keys, self._pinned_since = tables, keys, pinned_since
         self._past: Past[FdRef] = Past(tables, cover_of)
         self._counted: tuple[tuple[FileRef, ...], CountedEvidence] | None = None
 
@@ -108,35 +108,38 @@ class FdReader:
         self._needed(state)
         mask = columns_mask(self._tables.positions(state, base, lhs), words_for(len(state.schema)))
         column = -1 if rhs is None else self._tables.positions(state, base, [rhs])[0]
-        return _share(self._violations(state, mask, column), n_pairs(state.n_rows))
+        return self._violations(state, mask, column) / max(1, n_pairs(state.n_rows))
 
     def explain(self, table: str, lhs: Sequence[str], rhs: str) -> FdExplanation:
         """Whether `lhs -> rhs` holds now, since which version, and the rows that violate or broke it.
 
-        The dependency need not be in the cover. One that holds is read from the cover; of one that does not
-        the rows are looked at (one job), as are those of one wider than the bound on left-hand sides.
+        The dependency need not be in the cover. One that holds is read from the cover; of one that does not,
+        is wider than the bound on left-hand sides, or is not tracked, the rows are looked at (one job).
         """
         base, state = self._tables.current(table)
-        ref, names = self._needed(state), state.schema.names
+        ref, names = fd_ref(state), state.schema.names
         positions = self._tables.positions(state, base, lhs)
         [column] = self._tables.positions(state, base, [rhs])
         mask = columns_mask(positions, words_for(len(names)))
         trivial = column in positions
-        parts = [] if trivial else self._inside(ref, state, mask, column)
-        wide = 0 < ref.max_lhs < len(positions)
-        holds = trivial or bool(parts)
+        parts = [] if trivial or ref is None else self._inside(ref, state, mask, column)
+        wide = ref is None or 0 < ref.max_lhs < len(positions)
+        known = holds = trivial or bool(parts)
         measured = Measured()
         if not holds:
             with self._tables.opened(state) as relation:
                 measured = Measured.of(relation, mask, column)
-            # Only under a bound on left-hand sides can the rows say otherwise than the cover.
+            # Only where a cover is silent can the rows say otherwise.
             holds = measured.violations == 0
-        since, turned = self._spell(state, base, mask, column, now=trivial or bool(parts), wide=wide)
         columns = tuple(names[p] for p in positions)
+        in_cover = known and ref is not None
+        since, turned = self._spell(state, base, mask, column, now=in_cover, wide=wide)
+        if since is None:
+            since, turned = self._pinned_since(base, state, Fd(table, columns, rhs), holds)
         minimal: bool | None = any(fd.lhs == columns for fd in parts)
-        if wide and holds and not trivial and not parts:
+        if holds and not known:
             # All that are narrower by one column are within the bound, or it cannot be told.
-            minimal = True if len(positions) == ref.max_lhs + 1 else None
+            minimal = True if ref is not None and len(positions) == ref.max_lhs + 1 else None
         return FdExplanation(
             table=table,
             lhs=columns,
@@ -152,12 +155,12 @@ class FdReader:
             turned=turned,
             turned_by=() if turned is None else self._turned_by(turned, columns, rhs, holds=holds),
             violations=measured.violations,
-            error=_share(measured.violations, n_pairs(state.n_rows)),
-            g3=_share(measured.rows_to_remove, state.n_rows),
+            error=measured.violations / max(1, n_pairs(state.n_rows)),
+            g3=measured.rows_to_remove / max(1, state.n_rows),
             rows_to_remove=measured.rows_to_remove,
             violating_rows=measured.violating_rows,
             groups=measured.groups,
-            max_lhs=ref.max_lhs or None,
+            max_lhs=ref.max_lhs or None if ref is not None else None,
         )
 
     def life(self, table: str, lhs: Sequence[str], rhs: str) -> Life:
@@ -396,8 +399,10 @@ class FdReader:
             keys = self._keys.inside(state, positions)
             if keys:
                 return keys[0].columns
-        n_columns = len(state.schema)
-        (masks, rhs), n_words = self._cover(self._needed(state), state), words_for(n_columns)
+        cover, n_columns = self.cover(state), len(state.schema)
+        if cover is None:
+            return None
+        (masks, rhs), n_words = cover, words_for(n_columns)
 
         def determine_all(columns: Sequence[int]) -> bool:
             parts = ~(masks & ~columns_mask(columns, n_words)).any(axis=1)
@@ -493,7 +498,3 @@ class FdReader:
         runs = self._past.runs(state.table, base)
         covers = [self._cover(run.ref, state) for run in runs]
         return histories(state, runs, covers, self._cover(ref, state), ref.max_lhs or None)
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if part else 0.0

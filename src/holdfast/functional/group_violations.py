@@ -71,10 +71,8 @@ def key_violations(
 
 
 def settled_pin(rows: Relation, pin: PinnedKey, unique: bool) -> PinnedKey:
-    """A pinned key as it is now. With a tolerance, if it is not unique, the rows to remove are counted: by
-    two passes over the table."""
-    if not pin.terms.at_most:
-        return replace(pin, holds=unique, n_violations=None)
+    """A pinned key as it is now. If it is not unique, the rows to remove are counted: by two passes over the
+    table."""
     n = 0
     if not unique:
         columns = [rows.schema.names.index(c) for c in pin.columns]

@@ -22,17 +22,20 @@ from holdfast.core.rows.relation import Relation
 from holdfast.core.rows.table_state import TableState, read_masks
 from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.root import Root
-from holdfast.core.words.change import Pin, Summary
+from holdfast.core.words.change import Pair, Pin, Summary
 from holdfast.core.words.column_sets import columns_of
 from holdfast.core.words.dependency import Dependency
 from holdfast.core.words.options import at_least_one
 from holdfast.functional import keys
+from holdfast.functional.duplicates import known_pairs
 from holdfast.functional.group_violations import settled_pin
 from holdfast.functional.key_news import key_news
+from holdfast.functional.key_reading import PAIRS_SHOWN
 from holdfast.functional.keys import KeyState
 from holdfast.functional.refs import (
     Combinations,
     KeyRef,
+    PinnedKey,
     combinations,
     key_ref,
     named_uccs,
@@ -69,7 +72,7 @@ class KeyClass(TableClass[KeyState]):
     def settled(self, known: KeyState, crossing: Crossing) -> KeyState:
         """With the pins as they are now; what is wider than the bound on keys is looked up in the rows.
 
-        Of a pinned key with a tolerance that is not unique the rows are counted: two passes over the table.
+        Of a pinned key that is not unique the rows are counted: two passes over the table.
         """
         if not known.pins:
             return known
@@ -101,7 +104,7 @@ class KeyClass(TableClass[KeyState]):
         return named_uccs(state, shortest), len(masks) - len(shortest)
 
     def pins(self, known: KeyState, state: TableState, rows: Relation) -> tuple[Pin, ...]:
-        return tuple(pin.pin(state.table, rows.n_rows) for pin in known.pins)
+        return tuple(pin.pin(state.table, rows.n_rows, _shown(known, pin, rows)) for pin in known.pins)
 
     def summary(self, known: KeyState, state: TableState, *, tracked: bool) -> Summary:
         n, bound = len(known.cover), known.cover.max_size
@@ -146,6 +149,14 @@ class KeyClass(TableClass[KeyState]):
         arrays = {name: bundle.array(name) for name in ("masks", "witnesses")}
         evidence = WitnessedEvidence.from_arrays(arrays, masks.shape[1], WITNESSES)
         return KeyState(evidence, Cover(masks, len(state.schema), ref.max_columns), pins=ref.pins)
+
+
+def _shown(known: KeyState, pin: PinnedKey, rows: Relation) -> tuple[Pair, ...]:
+    """Pairs of rows that agree on a pinned key that does not hold, as far as they are known."""
+    if pin.holds:
+        return ()
+    positions = [rows.schema.names.index(c) for c in pin.columns]
+    return known_pairs(rows, known.evidence.masks, known.evidence.witnesses, positions, PAIRS_SHOWN)
 
 
 CLASS = KeyClass()

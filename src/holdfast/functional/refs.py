@@ -6,7 +6,7 @@ Reading it needs no kernels.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +17,7 @@ from holdfast.core.rows.table_state import TableState, read_masks
 from holdfast.core.store.bundle import open_bundle, write_bundle
 from holdfast.core.store.files import FileRef, unique_name
 from holdfast.core.store.root import Root
-from holdfast.core.words.change import Pin
+from holdfast.core.words.change import Pair, Pin
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.column_sets import columns_of, n_pairs, words_for
 from holdfast.core.words.dependency import Fd, Ucc
@@ -34,7 +34,8 @@ Combinations = tuple[tuple[str, ...], ...]
 class PinnedKey(Coded):
     """Columns that somebody relies on, and whether they are unique within the tolerance.
 
-    `n_violations` counts the rows to remove, all but one of those that agree; only of a key with a tolerance.
+    `n_violations` counts the rows to remove, all but one of those that agree; None if the last batch was of
+    an earlier release, which counted only keys with a tolerance.
     """
 
     columns: tuple[str, ...]
@@ -42,10 +43,11 @@ class PinnedKey(Coded):
     terms: Terms = USUAL
     n_violations: int | None = None
 
-    def pin(self, table: str, n_rows: int) -> Pin:
+    def pin(self, table: str, n_rows: int, witnesses: tuple[Pair, ...] = ()) -> Pin:
         n = self.n_violations
         error = None if n is None else n / max(1, n_rows)
-        return Pin(table, self.columns, self.holds, n_violations=n, terms=self.terms, error=error)
+        pin = Pin(table, self.columns, self.holds, n_violations=n, terms=self.terms, error=error)
+        return replace(pin, witnesses=witnesses)
 
 
 @dataclass(frozen=True, slots=True)

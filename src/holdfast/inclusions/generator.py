@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from holdfast.core.store.bundle import open_bundle
 from holdfast.core.store.files import FileRef
 from holdfast.core.store.root import Root
-from holdfast.core.words.change import Pin
+from holdfast.core.words.change import Pin, WitnessRow
 from holdfast.core.words.codec import Coded
 from holdfast.core.words.dependency import Side
 from holdfast.core.words.reliance import USUAL, Terms
@@ -70,7 +70,8 @@ class SumRef(Coded):
 class PinnedInd(Coded):
     """An inclusion that somebody relies on, and whether it holds within the tolerance.
 
-    `n_violations` counts the rows whose value is missing; only of an inclusion with a tolerance.
+    `n_violations` counts the rows whose value is missing; None if the last batch of its tables was of an
+    earlier release, which counted only inclusions with a tolerance.
     """
 
     dependent: Side
@@ -84,7 +85,7 @@ class PinnedInd(Coded):
     def tables(self) -> set[str]:
         return {self.dependent.table, self.referenced.table}
 
-    def pin(self) -> Pin:
+    def pin(self, witnesses: tuple[tuple[WitnessRow, ...], ...] = ()) -> Pin:
         side, n = self.dependent, self.n_violations
         error = None if n is None else n / max(1, self.n_rows)
         return Pin(
@@ -93,6 +94,7 @@ class PinnedInd(Coded):
             self.holds,
             self.referenced,
             n_violations=n,
+            witnesses=witnesses,
             terms=self.terms,
             error=error,
         )

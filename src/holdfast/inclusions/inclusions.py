@@ -168,17 +168,14 @@ def _composite_step(
 def settled_pin(known: Known, pin: PinnedInd, relation: Callable[[str], Relation]) -> PinnedInd:
     """A pinned inclusion as it is now: it holds while no more rows than its terms allow miss their value.
 
-    What is listed has none, and the counts of pairs of columns have how many others miss theirs. Those of an
-    append-only table have not: there its values are looked up, by one job, if there is a tolerance; so are
-    those of several columns that were not looked at.
+    What is listed misses none, and the counts of pairs of columns have how many others miss theirs. Those of
+    an append-only table have not: there its values are looked up, by one job, if the inclusion does not hold;
+    so are those of several columns.
     """
-    holds = known.holds(pin.dependent, pin.referenced)
-    if not pin.terms.at_most:
-        holds = not _rows_against(known, pin, relation) if holds is None else holds
-        return replace(pin, holds=holds, n_violations=None, n_rows=0)
-    rows = relation(pin.dependent.table)
-    n = 0 if holds else _rows_against(known, pin, relation)
-    return replace(pin, holds=pin.terms.allows(n, rows.n_rows), n_violations=n, n_rows=rows.n_rows)
+    if known.holds(pin.dependent, pin.referenced):
+        return replace(pin, holds=True, n_violations=0, n_rows=0)
+    n, n_rows = _rows_against(known, pin, relation), relation(pin.dependent.table).n_rows
+    return replace(pin, holds=pin.terms.allows(n, n_rows), n_violations=n, n_rows=n_rows)
 
 
 def _rows_against(known: Known, pin: PinnedInd, relation: Callable[[str], Relation]) -> int:

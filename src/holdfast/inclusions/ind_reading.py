@@ -265,30 +265,34 @@ class IndReader:
 
         Of several columns by a look at the rows (two jobs); since when is known as far as `life` knows it.
         """
+        at = self._tables.newest()
+        ind, missing = self.missing(dependent, referenced, at)
+        holds = ind.missing_values == 0
+        if len(dependent.columns) > 1:
+            since, turned = self._lasting(dependent, referenced, holds=holds)
+        else:
+            since, turned = self.spell(ind)
+        return IndExplanation(dependent, referenced, at or 0, ind, holds, since, missing, turned)
+
+    def missing(self, dependent: Side, referenced: Side, at: int | None) -> tuple[Ind, Missing]:
+        """An inclusion as it is at a version, and some of the values that it misses, each with a row."""
         from holdfast.inclusions.ind_list import inds_of
         from holdfast.inclusions.missing import missing_now
         from holdfast.inclusions.tuple_reading import first_missing
 
-        at, missing = self._tables.newest(), Missing()
         generator = self.generator(at) or GeneratorState()
         if len(dependent.columns) > 1 or len(referenced.columns) > 1:
             self._check_columns(dependent, referenced)
-            _check_sides(dependent, referenced)
-            rows = partial(self._rows, at=at)
-            ind, missing = first_missing(generator, dependent, referenced, rows, VALUES_SHOWN)
-            since, turned = self._lasting(dependent, referenced, holds=not ind.missing_values)
-        else:
-            left, right = self._column_ids(dependent, referenced, at)
-            pair = pair_ids(np.array([left]), np.array([right]))
-            [ind] = inds_of(generator, self._pair_counts(generator), pair)
-            if ind.missing_values:
-                table = generator.table(dependent.table)
-                assert table is not None
-                relation, column = self._rows(dependent.table, at), dependent.columns[0]
-                missing = missing_now(generator, relation, table, column, right, VALUES_SHOWN)
-            since, turned = self.spell(ind)
-        holds = ind.missing_values == 0
-        return IndExplanation(dependent, referenced, at or 0, ind, holds, since, missing, turned)
+            check_sides(dependent, referenced)
+            return first_missing(generator, dependent, referenced, partial(self._rows, at=at), VALUES_SHOWN)
+        left, right = self._column_ids(dependent, referenced, at)
+        pair = pair_ids(np.array([left]), np.array([right]))
+        [ind] = inds_of(generator, self._pair_counts(generator), pair)
+        table = generator.table(dependent.table)
+        if not ind.missing_values or table is None:
+            return ind, ()
+        relation, column = self._rows(dependent.table, at), dependent.columns[0]
+        return ind, missing_now(generator, relation, table, column, right, VALUES_SHOWN)
 
     def _lasting(
         self, dependent: Side, referenced: Side, *, holds: bool
@@ -393,7 +397,7 @@ class IndReader:
 
     def _column_ids(self, dependent: Side, referenced: Side, at: int | None) -> tuple[int, int]:
         left, right = (self.column_id(side, at) for side in (dependent, referenced))
-        _check_sides(dependent, referenced)
+        check_sides(dependent, referenced)
         return left, right
 
     def _composites(self, state: GeneratorState) -> Composites:
@@ -465,8 +469,8 @@ class IndReader:
         )
 
 
-def _check_sides(dependent: Side, referenced: Side) -> None:
-    """An error if nothing is asked."""
+def check_sides(dependent: Side, referenced: Side) -> None:
+    """An error if nothing is asked, or relied on."""
     if dependent == referenced:
         raise UsageError(f"{dependent} is always included in itself.")
 

@@ -153,18 +153,30 @@ def export_table(
     is_referred: bool = False,
 ) -> ExportTable:
     """What an export says of one table. `linked`: the key that `links` has chosen; it is the primary key if a
-    foreign key refers to it, or it would be worth it by itself; else the one that every report tells is."""
+    foreign key refers to it, or it would be worth it by itself; else the one that every report tells is. A
+    pinned key that is not unique now stays the primary key unless another one looks more like it; what is
+    pinned is weighed as if it had outlived everything."""
     from holdfast.app.export import ExportTable
     from holdfast.core.words.key_score import WORTH
 
     muted = ws.readers.muted_at(at)
     keys = tuple(k.columns for k in ws.dependencies("ucc", name, at) if isinstance(k, Ucc) and k not in muted)
     schema, n_rows, not_null = ws.schema(name, at), ws.n_rows(name, at), ws.inds.not_null(name, at)
-    of_table, longest = (order or ws.readers.order(at)).table(name), ws.inds.longest(name, at)
+    order = order or ws.readers.order(at)
+    of_table, longest = order.table(name), ws.inds.longest(name, at)
     distinct, stability = of_table.distinct, of_table.stability(keys)
     is_worth = linked is not None and (is_referred or of_table.key_scores(linked) >= WORTH)
     primary = linked if is_worth else of_table.primary_key
+    pinned = [pin for pin in order.pins if pin.kind == "ucc" and pin.table == name]
+    broken = tuple(pin for pin in pinned if not pin.holds or pin.n_violations)
+    if broken:
+        relied = {frozenset(pin.columns) for pin in pinned}
+
+        def score(key: tuple[str, ...]) -> float:
+            return float(of_table.key_scores.scores([key], 1.0 if frozenset(key) in relied else None)[0])
+
+        primary = max([*(pin.columns for pin in broken), *([primary] if primary else [])], key=score)
     with_nulls = frozenset(schema.names) - not_null if n_rows else frozenset()
     return ExportTable(
-        name, schema, n_rows, keys, primary, not_null, longest, distinct, stability, with_nulls
+        name, schema, n_rows, keys, primary, not_null, longest, distinct, stability, with_nulls, broken
     )

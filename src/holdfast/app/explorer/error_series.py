@@ -1,8 +1,8 @@
 """How much was against a dependency at each version: what every state keeps of it.
 
-What is pinned is counted with every batch; keys and inclusions if they have a tolerance. Of the rest, all
-versions keep the counts of row rules and of inclusions of one column, and, where a table is tracked with an
-error, those of keys, functional dependencies and denial constraints that are minimal within it.
+What is pinned is counted with every batch. Of the rest, all versions keep the counts of row rules and of
+inclusions of one column, and, where a table is tracked with an error, those of keys, functional dependencies
+and denial constraints that are minimal within it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ErrorSeries:
         if pin is None:
             return None
         return _fields(
-            [], ROWS, "How many are against it is not kept: of a pin like this, give it a tolerance."
+            [], ROWS, "How many are against it is not known yet: the next batch of its table counts them."
         )
 
     def _points(

@@ -24,6 +24,7 @@ from holdfast.app.export.model import (
     ExportTable,
     ForeignKey,
     Model,
+    broken_text,
     choose_keys,
     doubt_of,
     header,
@@ -126,7 +127,7 @@ def _entry(
     conditions: Iterable[tuple[Pin, Node]] = (),
 ) -> list[yaml.Value]:
     """The comments and the entry of a table."""
-    comments = keys.remark(table.name) + keys.remark_left_out(table)
+    comments = [*keys.remark(table.name), *map(broken_text, table.broken), *keys.remark_left_out(table)]
     name = names[table.name]
     if name != table.name:
         comments.append(f"{name_text(table.name)} is the model {name}, by an alias: dbt takes no such name")

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 
-from holdfast.app.report.texts import name_text, side_text
+from holdfast.app.report.pins import against_text
+from holdfast.app.report.texts import name_text, pin_text, safe, side_text
 from holdfast.core.words.change import Pin
 from holdfast.core.words.column_facts import ColumnFacts, domain
 from holdfast.core.words.condition import Absent, Node, Not, read_condition
@@ -32,7 +33,8 @@ class ExportTable:
     """A table: `keys` are its minimal keys (none if they are not tracked), `not_null` the columns that are
     known to hold no NULL, `primary_key` the key that was chosen among all. `longest` are the most bytes that
     a value of a text or binary column has, `distinct` the values that a column has, as far as it is known;
-    `stability` is how much each key has outlived; `with_nulls` are the columns known to hold NULL."""
+    `stability` is how much each key has outlived; `with_nulls` are the columns known to hold NULL.
+    `broken` are the pinned keys that are not unique now: `primary_key` may be one of them."""
 
     name: str
     schema: Schema
@@ -44,6 +46,7 @@ class ExportTable:
     distinct: Mapping[str, int] = field(default_factory=dict, hash=False)
     stability: Mapping[tuple[str, ...], float] = field(default_factory=dict, hash=False)
     with_nulls: frozenset[str] = frozenset()
+    broken: tuple[Pin, ...] = ()
 
     def __post_init__(self) -> None:
         for columns in (*self.keys, self.primary_key or (), tuple(sorted(self.not_null | self.with_nulls))):
@@ -93,8 +96,13 @@ class ExportTable:
 
         The empty key is in every set of columns, but all it says is that there is at most one row.
         """
-        names = set(columns)
-        return any(key and names.issuperset(key) for key in (self.primary_key or (), *self.keys))
+        names, primary = set(columns), () if self.lacks_primary else self.primary_key or ()
+        return any(key and names.issuperset(key) for key in (primary, *self.keys))
+
+    @property
+    def lacks_primary(self) -> bool:
+        """Whether the primary key is a pinned one that is not unique now."""
+        return any(set(pin.columns) == set(self.primary_key or ()) for pin in self.broken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,13 +184,19 @@ def _says_filled(node: Node, table: ExportTable) -> bool:
     return isinstance(node, Not) and isinstance(node.part, Absent) and node.part.column in table.filled
 
 
+def broken_text(pin: Pin) -> str:
+    """A pinned key that is not unique now, and why it is not declared."""
+    reason = safe(f" ({pin.terms.reason})") if pin.terms.reason else ""
+    return f"pinned {pin_text(pin, with_table=True)}{reason}: {doubt_of(pin)}"
+
+
 def doubt_of(pin: Pin) -> str:
     """Why what is pinned is not declared: it does not hold, or need not for each row; "" if nothing is."""
-    n = pin.n_violations or 0
     if not pin.holds:
-        return f"it does not hold: {plural(n, 'row')} violate{'s' if n == 1 else ''} it"
+        return f"it does not hold{'' if pin.n_violations is None else f': {against_text(pin)}'}"
     if pin.terms.at_most:
-        return f"it is pinned with a tolerance: at most {pin.terms.at_most}, now {plural(n, 'row')}"
+        now = plural(pin.n_violations or 0, "row")
+        return f"it is pinned with a tolerance: at most {pin.terms.at_most}, now {now}"
     return ""
 
 
@@ -216,13 +230,21 @@ class ChosenKeys:
     nullable: tuple[str, ...]
     left_out: int
     at_most_one_row: bool
+    referring: int  # of those left out the ones of which all columns refer to other tables
 
     def remark_left_out(self, table: ExportTable) -> list[str]:
-        """How many keys are not declared, and why not even those of one column."""
+        """How many keys are not declared, and why."""
         if not self.left_out:
             return []
         text = f"keys of {name_text(table.name)} that are not declared here: {self.left_out:,}"
-        return [text if table.tells_keys else f"{text} ({table.few_rows})"]
+        return [f"{text} ({self._reason_left_out() if table.tells_keys else table.few_rows})"]
+
+    def _reason_left_out(self) -> str:
+        n = self.left_out - self.referring
+        reasons = ["nothing refers to it, and it may be unique by chance"] * (n == 1)
+        reasons += ["nothing refers to them, and they may be unique by chance"] * (n > 1)
+        reasons += [f"all columns of {self.referring:,} refer to other tables"] * (self.referring > 0)
+        return "; ".join(reasons)
 
     def remark(self, table: str) -> list[str]:
         """Why a table has no key, where that might surprise."""
@@ -256,6 +278,8 @@ def _choose(
     scores = table.key_scores()
     best = scores.primary(table.keys) if primary is None else None
     wanted += [key for key in (best,) if key]
+    if table.lacks_primary:  # no other one is declared in its place
+        primary = None
     worth = (scores.scores(table.keys) >= DECLARED).tolist()
     wanted += [
         key
@@ -272,8 +296,9 @@ def _choose(
             unique[frozenset(key)] = tuple(c for c in table.schema.names if c in key)
     in_order = sorted(unique.values(), key=lambda key: (len(key), [table.schema.position(c) for c in key]))
     declared = {*unique, frozenset(primary or ())}
-    left_out = sum(frozenset(key) not in declared for key in table.keys if key)
-    return ChosenKeys(primary, tuple(in_order), nullable, left_out, () in table.keys)
+    left_out = [key for key in table.keys if key and frozenset(key) not in declared]
+    borrowed = sum(map(referring.issuperset, left_out))
+    return ChosenKeys(primary, tuple(in_order), nullable, len(left_out), () in table.keys, borrowed)
 
 
 def creation_order(

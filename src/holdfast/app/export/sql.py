@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Literal, get_args
 
-from holdfast.app.export.model import ExportTable, ForeignKey, Model, choose_keys, creation_order, header
+from holdfast.app.export.model import (
+    ExportTable,
+    ForeignKey,
+    Model,
+    broken_text,
+    choose_keys,
+    creation_order,
+    header,
+)
 from holdfast.app.export.names import DIGEST, digest, fit, lower_ascii
 from holdfast.app.report.texts import columns_text, name_text
 from holdfast.core.words.schema import Type
@@ -244,7 +252,8 @@ class SqlScript:
         if not dialect.alters:
             self._do_without_alter()
         self.constraints = {f: self._constraint(f) for f in model.foreign_keys}
-        names = [c for t in model.tables for c in self._key_constraints(t)] + [*self.constraints.values()]
+        names = [c for t in model.tables for c in (*self._key_constraints(t), *self._broken(t))]
+        names += self.constraints.values()
         self.names = constraint_names(names, self.table_names.values())
 
     def _do_without_alter(self) -> None:
@@ -298,6 +307,12 @@ class SqlScript:
         primary = [SqlConstraint("pk", table.name, chosen.primary)] if chosen.primary else []
         return primary + [SqlConstraint("uq", table.name, columns) for columns in chosen.unique]
 
+    def _broken(self, table: ExportTable) -> list[SqlConstraint]:
+        """The pinned keys that are not unique now, as they would be declared."""
+        primary = set(table.primary_key or ())
+        kinds: list[Literal["pk", "uq"]] = ["pk" if set(p.columns) == primary else "uq" for p in table.broken]
+        return [SqlConstraint(k, table.name, p.columns) for k, p in zip(kinds, table.broken, strict=True)]
+
     # --- Text ---
 
     def text(self) -> str:
@@ -325,7 +340,9 @@ class SqlScript:
         return clause
 
     def _alter(self, foreign_key: ForeignKey) -> str:
-        constraint = self.constraints[foreign_key]
+        return self._added(self.constraints[foreign_key])
+
+    def _added(self, constraint: SqlConstraint) -> str:
         name = quoted(self.table_names[constraint.table])
         return f"ALTER TABLE {name} ADD {self._clause(constraint)};"
 
@@ -334,6 +351,8 @@ class SqlScript:
         remarks = chosen.remark(table.name)
         if chosen.nullable:
             remarks.append(not_primary(table.primary_key or (), chosen.nullable))
+        for pin, constraint in zip(table.broken, self._broken(table), strict=True):
+            remarks.append(f"{broken_text(pin)}\n{self._added(constraint)}")
         remarks += chosen.remark_left_out(table)
         name = self.table_names[table.name]
         if name != table.name:

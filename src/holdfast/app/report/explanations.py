@@ -128,8 +128,10 @@ def _print_standing(paper: Paper, answer: FdExplanation) -> None:
         paper.line("not minimal: less on the left is enough", indent=2)
         print_dependencies(paper, answer.inside)
     if not answer.inside:
-        bound = f"--max-lhs {answer.max_lhs} keeps dependencies of that many columns"
-        paper.line(f"found by a look at the rows: {bound}", indent=2)
+        why = "functional dependencies of the table are not tracked"
+        if answer.max_lhs is not None:
+            why = f"--max-lhs {answer.max_lhs} keeps dependencies of that many columns"
+        paper.line(f"found by a look at the rows: {why}", indent=2)
     if answer.key is not None:
         paper.line(f"it follows from the key {columns_text(answer.key)}", indent=2)
 

@@ -161,10 +161,15 @@ def _state(pin: Pin, *, would: bool) -> Part:
 def _print_count(paper: Paper, pin: Pin, *, indent: int) -> None:
     """How much is against what holds within its tolerance, or against a key or an inclusion that does not."""
     if pin.n_violations:
-        paper.line(f"{_against(pin)}{_of_all(pin)}", indent=indent)
+        paper.line(f"{against_text(pin)}{_of_all(pin)}", indent=indent)
 
 
-def _against(pin: Pin) -> str:
+def against_text(pin: Pin) -> str:
+    """What is against a pin, in words.
+
+    >>> against_text(Pin("t", ("a",), False, n_violations=1))
+    '1 row repeats another one'
+    """
     n = pin.n_violations or 0
     match pin.kind:
         case "dc" | "fd":
@@ -188,7 +193,7 @@ def _print_reasons(paper: Paper, pin: Pin, *, indent: int, limit: int) -> None:
     shown = pin.witnesses[:limit]
     if not pin.n_violations:
         return
-    paper.line(f"{_against(pin)}{_of_all(pin)}{', such as:' if shown else ''}", indent=indent)
+    paper.line(f"{against_text(pin)}{_of_all(pin)}{', such as:' if shown else ''}", indent=indent)
     if pin.rule is not None:
         print_pairs(paper, [(t, s) for t, s in shown], pin.rule, "red", indent=indent + 2)
     elif shown:

@@ -66,6 +66,10 @@ def print_row_explanation(paper: Paper, answer: RowExplanation, *, times: bool =
     rule = answer.rule
     print_verdict(paper, name_text(rule.table), f": {rule_text(rule)}", answer.holds, answer.version)
     paper.line(safe(rule.said(times=times)), indent=2)
+    if answer.since is not None:
+        paper.line(f"since version {answer.since}", indent=2)
+    elif answer.holds:
+        paper.line("found by a look at the rows: it is not among the row rules that are kept", indent=2)
     compared = plural(rule.n_compared, "row")
     if not rule.n_compared:
         paper.line("no row has both values", indent=2)

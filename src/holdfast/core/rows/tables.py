@@ -15,7 +15,7 @@ from holdfast.core.store.bucket import STAGING
 from holdfast.core.store.ledger import Ledger
 from holdfast.core.store.ledger_rows import NO_TABLES
 from holdfast.core.store.root import Root, remove_folder
-from holdfast.errors import UnknownColumnError, UnknownTableError
+from holdfast.errors import UnknownColumnError, UnknownTableError, UsageError
 
 if TYPE_CHECKING:
     from holdfast.core.engine.engine import Engine
@@ -70,12 +70,16 @@ class Tables:
         return version, state
 
     def positions(self, state: TableState, version: int | None, columns: Sequence[str]) -> list[int]:
-        """The positions of columns, ascending, each once; an error that names the one that is not there."""
+        """The positions of columns, ascending; an error names one that is not there, or is there twice."""
         positions = set()
         for name in columns:
             position = state.schema.position(name)
             if position is None:
                 raise UnknownColumnError.from_missing(state.table, version, name, state.schema.names)
+            if position in positions:
+                raise UsageError(
+                    f"the column {name!r} of table {state.table!r} is there twice; name each column once."
+                )
             positions.add(position)
         return sorted(positions)
 

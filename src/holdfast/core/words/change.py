@@ -105,8 +105,8 @@ class Pin:
     """What somebody relies on, on which terms, and whether it holds: a key, inclusion, rule or condition.
 
     It holds if no more is against it than its tolerance allows (`reliance.py` says what is counted):
-    `n_violations`, which is a share `error` of all that there is; None where nobody counts, of keys and
-    inclusions without a tolerance. The witnesses are a few of the rows, or pairs of rows.
+    `n_violations`, which is a share `error` of all that there is; None where nobody has counted, of keys and
+    inclusions that an earlier release pinned. The witnesses are a few of the rows, or pairs of rows.
     """
 
     table: str
@@ -183,11 +183,11 @@ class Pin:
         fields |= {"reason": self.terms.reason or None, "owner": self.terms.owner or None}
         if self.n_violations is not None:
             fields |= {"n_violations": self.n_violations, "error": self.error}
+            fields["witnesses"] = [[row.to_dict() for row in group] for group in self.witnesses]
         written = self.condition if self.rule is None else self.rule
         if written is not None:
-            rows = [[row.to_dict() for row in group] for group in self.witnesses]
             formula = str(self) if isinstance(written, Fd) else written.formula
-            return {**fields, "rule": written.to_dict(), "formula": formula, "witnesses": rows}
+            return {**fields, "rule": written.to_dict(), "formula": formula}
         return fields if self.referenced is None else {**fields, "referenced": self.referenced.to_dict()}
 
 
