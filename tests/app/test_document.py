@@ -111,7 +111,10 @@ def tour(tour_place: Path) -> Reader:
 def test_it_says_what_the_page_says_of_the_whole(tour: Reader) -> None:
     words = " ".join(" ".join(tour.words).split())
     assert "1 broken 1 drifting 2 hold 1 unwatched" in words
-    assert "orders[customer_id] in customers[customer_id] pinned: does not hold, since version 8," in words
+    assert (
+        "orders[customer_id] in customers[customer_id] pinned: does not hold (1 row), since version 8,"
+        in words
+    )
     assert "pinned because: " not in words  # that of a pin which holds stands with its table
     assert "orders of nothing are mistakes; ann" in words
     assert "parcels version 10, batch batch-7, +1 row" in words  # an incident

@@ -156,8 +156,9 @@ class Pin:
 
     @property
     def counted(self) -> str:
-        """What is against it, in words: `3 rows`, `1 ordered pair of rows`; "" where nobody counts."""
-        if self.n_violations is None:
+        """What is against it, in words: `3 rows`, `1 ordered pair of rows`; "" where nobody counts, or where
+        no row is against what does not hold, as its column has no value."""
+        if self.n_violations is None or not (self.holds or self.n_violations):
             return ""
         return plural(self.n_violations, "row") if self.rule is None else pairs_text(self.n_violations)
 
