@@ -48,8 +48,7 @@ if TYPE_CHECKING:
     I64 = NDArray[np.int64]
 
 Known = TypeVar("Known")
-# Modules that register further classes, by name, with commas between.
-ELSEWHERE = "HOLDFAST_CLASSES"
+ELSEWHERE = "HOLDFAST_CLASSES"  # modules that register further classes, by name, with commas between
 AS_TRACKED = "holds in the table as tracked"
 
 
@@ -472,9 +471,8 @@ class Step:
     @property
     def notes(self) -> tuple[str, ...]:
         """How sources were understood, and what is not known any more, in words."""
-        notes = [
-            cls.notes(self.known.get(kind), now, self.table) for kind, cls, now in self.of(self.findings)
-        ]
+        known = self.known
+        notes = [cls.notes(known.get(kind), now, self.table) for kind, cls, now in self.of(self.findings)]
         return (*(f"{self.table}: {text}" for text in self.understood), *(t for some in notes for t in some))
 
     @cached_property

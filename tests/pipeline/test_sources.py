@@ -1079,7 +1079,7 @@ def test_partitions_of_a_part_of_a_folder(tmp_path: Path) -> None:
 
 
 def test_things_that_are_no_source(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="from a int"):
+    with pytest.raises(UsageError, match="from an int"):
         plan(7, tmp_path)
     with pytest.raises(UsageError, match="has its own"):
         plan(pa.table({"a": [1]}), tmp_path, types={"a": "int"})
