@@ -1111,7 +1111,6 @@ FUNCTIONAL = [
         )
         for name, call in {
             "agree sets": lambda ws, folder: ws.fds.agree_sets("people"),
-            "an explanation": lambda ws, folder: ws.fds.explain("people", ["id"], "name"),
             "an error": lambda ws, folder: ws.fds.error_of("people", ["id"], "name"),
             "histories": lambda ws, folder: ws.fds.log("people"),
             "a ranking": lambda ws, folder: ws.fds.rank("people"),
